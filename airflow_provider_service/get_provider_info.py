@@ -8,8 +8,8 @@ __all__ = ["get_provider_info"]
 
 #: What the connection form shows in empty fields, by type of connection.
 _PLACEHOLDERS = {
-    "n8n": {"host": "https://n8n.example.com", "password": "key made in n8n under Settings, n8n API"},
-    "service": {"host": "https://service.example.com", "password": "key made in the service under Settings, API"},
+    "n8n": {"host": "https://n8n.example.com", "password": "key created in n8n under Settings, n8n API"},
+    "service": {"host": "https://service.example.com", "password": "key created in the service under Settings, API"},
 }
 
 
@@ -47,7 +47,7 @@ CONNECTION_FIELDS: dict[str, Any] = {
     "mcp_api_key": _field(
         "MCP key",
         "string",
-        "Key of the server's MCP endpoint, made under Settings, Instance-level MCP",
+        "Key of the server's MCP endpoint, created under Settings, Instance-level MCP",
         format="password",
     ),
     "webhook_base_url": _field(
@@ -72,14 +72,17 @@ CONNECTION_FIELDS: dict[str, Any] = {
     "bridge_secret": _field(
         "Bridge secret",
         "string",
-        "Text that connections share which use one bridge; by default the API key",
+        "Text that all connections to one bridge share; by default the API key",
         format="password",
     ),
     "max_payload_mib": _field(
         "Largest payload", "number", "Largest body of a webhook in MiB: the server's N8N_PAYLOAD_SIZE_MAX", default=16
     ),
     "max_files_mib": _field(
-        "Largest files", "number", "All files of a call in MiB: the server's N8N_FORMDATA_FILE_SIZE_MAX", default=200
+        "Largest files",
+        "number",
+        "Total size of the files in a call, in MiB: the server's N8N_FORMDATA_FILE_SIZE_MAX",
+        default=200,
     ),
 }
 

@@ -75,7 +75,10 @@ _SHARED = (
 _YES = _flag("--yes", "skip all confirmations; required without a terminal")
 _REPORT = _option("--report-path", metavar="PATH", help="file for a report: .md, .html or .json")
 _ACTIVATE = _option(
-    "--activate", type=_yes_or_no, metavar="yes|no", help="activate or deactivate all workflows; default: as they say"
+    "--activate",
+    type=_yes_or_no,
+    metavar="yes|no",
+    help="activate or deactivate all workflows; default: as in the source",
 )
 _ARCHIVE = _option("path", help="the archive: a path, or an address of object storage, that ends in .zip")
 _POLLS = _option("--poll-interval", type=_seconds, default=2.0, help="seconds between two polls (default: %(default)g)")

@@ -27,7 +27,7 @@ def require_row_filter(filter: object) -> None:
     """
     if filter is not None:
         require_mapping("filter", filter)
-        require(filter.get("filters"), "filter must hold at least one condition in 'filters'")  # type: ignore[attr-defined]
+        require(filter.get("filters"), "filter must contain at least one condition in 'filters'")  # type: ignore[attr-defined]
 
 
 def given_rows(rows: object) -> list[Any]:

@@ -25,9 +25,9 @@ _KEPT = {**_answers.HEADERS, "Cache-Control": "public, max-age=31536000, immutab
 _READS_TASKS = Depends(requires_access_dag("GET", DagAccessEntity.TASK_INSTANCE))
 _READS_CONNECTIONS = Depends(requires_access_connection("GET"))
 _WORDS = {
-    401: "You are not logged in to Airflow, or no longer. Log in, and reload the page.",
+    401: "You are not logged in to Airflow. Log in, and reload the page.",
     403: "Your user may not read this in Airflow.",
-    404: "Airflow has nothing of this name.",
+    404: "Airflow knows nothing by this name.",
 }
 
 

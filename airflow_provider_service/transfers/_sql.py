@@ -133,7 +133,7 @@ def _insert(
         refused: ServiceInputError | None = None
         if not _rolls_back(hook, connection):
             refused = ServiceInputError(
-                f"rows {done + 1} to {done + len(rows)}: the database refuses a value of these: {str(error).strip()}; "
+                f"rows {done + 1} to {done + len(rows)}: the database refuses one of the values: {str(error).strip()}; "
                 "some rows may have been written, because nothing can be rolled back here"
             )
         else:

@@ -98,7 +98,7 @@ def test_a_date_and_time_without_a_time_zone_is_not_sent(
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda client: client.data_table_rows.delete("t", {}), "filter must hold at least one condition"),
+        (lambda client: client.data_table_rows.delete("t", {}), "filter must contain at least one condition"),
         (lambda client: client.data_table_rows.delete("t", {"filters": []}), "at least one condition"),
         (lambda client: client.data_table_rows.delete("t", None), "at least one condition"),
         (lambda client: client.data_table_rows.delete("t", '{"filters": [1]}'), "at least one condition"),

@@ -92,7 +92,7 @@ def test_rows_that_do_not_fit_are_left_out_with_their_reasons(hook, table, held,
     [
         ({"mode": "append", "on_error": "ignore"}, "on_error must be"),
         ({"mode": "append", "on_error": "skip"}, "on_error='skip' needs reject_path"),
-        ({"mode": "append", "reject_path": "x.jsonl"}, "reject_path means nothing with on_error='fail'"),
+        ({"mode": "append", "reject_path": "x.jsonl"}, "reject_path has no effect with on_error='fail'"),
         ({}, "give key_columns, which make it an upsert, or mode"),
         ({"mode": "merge"}, "mode must be one of append, upsert, replace"),
         ({"mode": "append", "delete_missing": 1}, "delete_missing must be True or False"),

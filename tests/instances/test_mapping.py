@@ -221,7 +221,7 @@ def test_what_nothing_uses_is_said(deploy_mapped, caplog):
     caplog.set_level(logging.INFO, logger="airflow_provider_service")
     mapping = {"tags": {"tset": "live"}, "workflows": {"child": "kid"}, "values": {"other": {"n": {"p": 1}}}}
     deploy_mapped(child(tags=["test"]), mapping=mapping)
-    assert "Nothing here has these names of the mapping: tags: 'tset'; values: 'other'" in caplog.text
+    assert "No workflow uses these names of the mapping: tags: 'tset'; values: 'other'" in caplog.text
 
 
 @pytest.mark.parametrize("by_id", [True, False])

@@ -191,10 +191,10 @@ def test_deleting_refuses(execute, simulator, table, arguments, message):
 @pytest.mark.parametrize(
     ("operator", "arguments", "message"),
     [
-        (ServiceDeleteRowsOperator, {"filter": {"filters": []}}, "filter must hold at least one condition"),
-        (ServiceDeleteRowsOperator, {"filter": {}}, "filter must hold at least one condition"),
-        (ServiceUpdateRowsOperator, {"filter": {"filters": []}, "data": {"sku": "b"}}, "filter must hold at least"),
-        (ServiceUpdateRowsOperator, {"filter": '{"filters": [1]}', "data": {"sku": "b"}}, "filter must hold at least"),
+        (ServiceDeleteRowsOperator, {"filter": {"filters": []}}, "filter must contain at least one condition"),
+        (ServiceDeleteRowsOperator, {"filter": {}}, "filter must contain at least one condition"),
+        (ServiceUpdateRowsOperator, {"filter": {"filters": []}, "data": {"sku": "b"}}, "filter must contain at least"),
+        (ServiceUpdateRowsOperator, {"filter": '{"filters": [1]}', "data": {"sku": "b"}}, "filter must contain at"),
         (ServiceUpdateRowsOperator, {"filter": below(3), "data": ["a"]}, "data must be one object with at least"),
     ],
 )

@@ -151,7 +151,7 @@ def test_a_moment_that_is_none_is_said_and_nothing_is_searched(reader, put, mome
     answer = reader.get(f"{PAGE}?from={moment.encode('utf-8', 'replace').decode()}")
 
     assert answer.status_code == 400
-    assert "must hold a moment such as 2026-05-04T03:02" in answer.text
+    assert "must be a date and time such as 2026-05-04T03:02" in answer.text
     assert "Nothing was searched" in answer.text
     assert not rows(answer.text)
 

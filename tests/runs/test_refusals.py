@@ -68,7 +68,7 @@ def test_webhooks_that_cannot_be_called(
     [
         (
             [node("On error", "errorTrigger", 1, {}, 0), DONE],
-            r"cannot be started. it begins only with events of the service, at .On error. \(.*errorTrigger\)",
+            r"cannot be started. it starts only on events of the service, at .On error. \(.*errorTrigger\)",
         ),
         (
             [node("Feed", "rssFeedReadTrigger", 1, {}, 0), node("Mail", "emailReadImap", 2, {}, 0)],

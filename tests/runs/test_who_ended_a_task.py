@@ -71,7 +71,7 @@ CASES = [
     Case("taken over", "running", "running", AGAIN, latest=2),
     Case("taken over, and about to look", "running", "running", AGAIN, pushed=None, latest=2),
     Case("cleared after its last attempt, and queued", "queued", "running", AGAIN, LAST),
-    Case("taken over by another execution", "running", "canceled", "waits for execution 987654 by now", 1, "987654", 2),
+    Case("taken over by another execution", "running", "canceled", "now waits for execution 987654", 1, "987654", 2),
     Case("in the state of a later Airflow", "pondering", "running", AGAIN, LAST),
     Case("Airflow does not answer", AWAY, "running", "and its next attempt resumes the execution"),
     Case("Airflow does not answer the last attempt", AWAY, "canceled", "and no attempt is left to resume", LAST),

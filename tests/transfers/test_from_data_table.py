@@ -122,7 +122,7 @@ def test_a_failure_rolls_the_whole_transaction_back(execute, table, query):
         ({"mode": "append", "column_mapping": {"id": "x"}}, "column_mapping names id, which are not read"),
         ({"mode": "append", "column_mapping": {"sku": "shop"}}, "column_mapping gives several columns the same name"),
         ({"key_columns": "nope"}, "key_columns names nope, which are not written"),
-        ({"mode": "append", "filter": {"type": "and"}}, "filter must hold at least one condition"),
+        ({"mode": "append", "filter": {"type": "and"}}, "filter must contain at least one condition"),
         ({"mode": "append", "sql_conn_id": "service_default"}, "'service_default' is not the connection of a database"),
     ],
 )
@@ -207,7 +207,7 @@ def rows_of(*values: int) -> list[tuple[int, str]]:
 
 def test_no_value_is_probed_where_nothing_can_be_rolled_back(query):
     query("CREATE TABLE t (n INTEGER, sku TEXT)")
-    with pytest.raises(ServiceInputError, match=r"rows 1 to 3: the database refuses a value of these.*may have been"):
+    with pytest.raises(ServiceInputError, match=r"rows 1 to 3: the database refuses one of the values.*may have been"):
         insert_all(Committing("shop"), "t", ["n", "sku"], rows_of(1, 2, 2**64), mode="append")
     assert query("SELECT n FROM t") == [(1,), (2,)]
 

@@ -170,7 +170,7 @@ def test_a_refused_row_creates_no_table(execute, simulator, writes, query, tmp_p
         ({"mode": "upsert"}, "mode='upsert' needs key_columns"),
         ({"mode": "append", "delete_missing": True}, "delete_missing has no effect with mode='append'"),
         ({"mode": "append", "on_error": "skip"}, "on_error='skip' needs reject_path"),
-        ({"mode": "append", "reject_path": "/tmp/x.jsonl"}, "reject_path means nothing with on_error='fail'"),
+        ({"mode": "append", "reject_path": "/tmp/x.jsonl"}, "reject_path has no effect with on_error='fail'"),
         ({"mode": "append", "on_error": "skip", "reject_path": "/tmp/x.csv"}, "reject_path must end in .jsonl or"),
         ({"mode": "append", "create_table": True}, "create_table needs data_table_name"),
         ({"mode": "append", "column_types": {"sku": "number"}}, "column_types says that 'sku' is number, but in the"),

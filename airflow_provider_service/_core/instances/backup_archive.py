@@ -153,7 +153,7 @@ class ArchiveReader:
         _require(is_usual, "it has members that are compressed otherwise than by deflate")
         #: Bytes of all members together.
         self.unpacked_bytes = total = sum(one.file_size for one in infos)
-        _require(total <= max_bytes, f"it has {total:,} bytes when unpacked, and {max_bytes:,} are accepted")
+        _require(total <= max_bytes, f"it has {total:,} bytes when unpacked, more than the limit of {max_bytes:,}")
         _require(MANIFEST in self._infos, f"it has no {MANIFEST}")
         self.manifest = self._read_manifest()
         self._compare()

@@ -120,7 +120,7 @@ class MappedNames:
     def log_unused(self) -> None:
         """Log unused entries of the mapping, which may be meant for other workflows, or be misspelt."""
         if unused := [f"{kind}: {name!r}" for kind, name in self._mapping.entries() if (kind, name) not in self._used]:
-            log.info("Nothing here has these names of the mapping: %s", "; ".join(unused))
+            log.info("No workflow uses these names of the mapping: %s", "; ".join(unused))
 
     def _named(self, named: Named) -> Named:
         # A name beside an id is for show, and may be outdated.

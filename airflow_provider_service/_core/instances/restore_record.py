@@ -57,7 +57,7 @@ class Record:
             return {str(kind): [str(name) for name in names] for kind, names in left.items()}
         except (AttributeError, TypeError, ValueError):
             raise ServiceInputError(
-                f"the workflow {self._name!r}, which says how an earlier attempt began, is not as it was written; "
+                f"the workflow {self._name!r}, which records how an earlier attempt began, was changed by somebody; "
                 "delete it to begin anew"
             ) from None
 

@@ -164,7 +164,7 @@ def _mcp(client: ServiceClient, config: ServiceConfig) -> Finding:
         client.mcp.require_modes()
     except ServiceError as error:
         return Finding("MCP", "FAIL", str(error))
-    return Finding("MCP", "ok", "the endpoint takes the key, and can start workflows")
+    return Finding("MCP", "ok", "the endpoint accepts the key, and can start workflows")
 
 
 def _bridge(client: ServiceClient, config: ServiceConfig) -> Finding:
@@ -181,7 +181,7 @@ def _bridge(client: ServiceClient, config: ServiceConfig) -> Finding:
     version = version_of(found) or 0
     if not found.active or version < VERSION:
         state = "not active" if not found.active else f"of version {version}, older than {VERSION}"
-        return Finding("bridge", "note", f"workflow {found.id} is {state}; the next installation mends that")
+        return Finding("bridge", "note", f"workflow {found.id} is {state}; the next installation repairs it")
     return Finding("bridge", "ok", f"workflow {found.id} is active")
 
 

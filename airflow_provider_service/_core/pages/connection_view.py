@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SHOWN_RUNS = 20
 #: A triggerer without a heartbeat for longer than this has probably died.
 SILENT_SECONDS = 60.0
-OF_ALL = "Of all connections, since Airflow stores encrypted which one a wait uses."
+OF_ALL = "The waits of all connections, because Airflow stores encrypted which connection a wait uses."
 NO_WAITS = "There are none."
 NO_RUNS = "There are none in the last seven days that you may read."
 

@@ -188,7 +188,7 @@ def _moment(given: Mapping[str, str], name: str, zone: tzinfo) -> datetime | Non
         moment = datetime.fromisoformat(text)
         return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
     except (ValueError, OverflowError):
-        message = f"the field {name!r} must hold a moment such as 2026-05-04T03:02, and holds {text[:40]!r}"
+        message = f"the field {name!r} must be a date and time such as 2026-05-04T03:02, not {text[:40]!r}"
         raise SearchError(f"{message}. Nothing was searched.") from None
 
 

@@ -124,7 +124,7 @@ def require_rejects(on_error: OnError, path: object) -> None:
     :raises ServiceInputError: either, or the file's name has another ending.
     """
     if on_error == "fail":
-        require(path is None, "reject_path means nothing with on_error='fail'")
+        require(path is None, "reject_path has no effect with on_error='fail'")
         return
     require(path is not None, "on_error='skip' needs reject_path, for the rows that are left out")
     require(str(path).endswith(_REJECT_ENDINGS), f"reject_path must end in {' or '.join(_REJECT_ENDINGS)}, not {path}")

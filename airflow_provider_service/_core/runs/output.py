@@ -67,7 +67,7 @@ class WantedOutput:
     def of(cls, return_output: ReturnOutput, max_items: int | None, path: str | None) -> WantedOutput | None:
         """Read the arguments of an operator or the hook; None if no output is wanted.
 
-        :raises ServiceInputError: an argument is invalid, or means nothing without output.
+        :raises ServiceInputError: an argument is invalid, or has no effect without output.
         """
         require_output("return_output", return_output)
         if return_output == "none":

@@ -143,7 +143,7 @@ class RunRequest:
         """
         require(
             not (self.has_rendered_payload and isinstance(self.payload, str) and _is_structure(self.payload)),
-            "payload is the text of a mapping or a list, because a template makes text. Give the DAG "
+            "payload is the text of a mapping or a list, because a template renders to text. Give the DAG "
             "render_template_as_native_obj=True, or pass a mapping whose values are templates, or the output of the "
             "other task itself; nothing was started",
         )
@@ -178,7 +178,7 @@ class RunRequest:
         events, disabled = self._events(), ", ".join(repr(one.node) for one in _triggers_among(self.nodes))
         why = "it has no trigger"
         if events:
-            why = f"it begins only with events of the service, at {', '.join(events)}"
+            why = f"it starts only on events of the service, at {', '.join(events)}"
         elif disabled:
             why = f"its triggers are disabled: {disabled}"
         return (

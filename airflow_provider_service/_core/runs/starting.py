@@ -78,7 +78,9 @@ class CallStarter(ABC):
             if found is not None:
                 return found
         self.started_nothing = True
-        raise ServiceRunNotStartedError(f"{MAX_CALLS} calls of {self._called} made no execution; nothing was started")
+        raise ServiceRunNotStartedError(
+            f"{MAX_CALLS} calls of {self._called} created no execution; nothing was started"
+        )
 
     def find(self, client: ServiceClient) -> str | None:
         """The execution that this attempt has started, if it can be seen."""

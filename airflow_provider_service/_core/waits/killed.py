@@ -90,7 +90,7 @@ def decide(now: TaskNow, execution_id: str | None, *, attempts_left: bool | None
         return Decision(True, f"Airflow says that the task is '{now.state}'")
     # After a clear, a new attempt may have begun: usually it resumes the execution, but it may wait for another one.
     if execution_id is not None and now.execution_id not in {None, execution_id}:
-        return Decision(True, f"the task waits for execution {now.execution_id} by now")
+        return Decision(True, f"the task now waits for execution {now.execution_id}")
     if now.state == "running" and not now.has_moved_on and attempts_left is not None:
         return _left_to_the_next("the task was ended from outside", attempts_left)
     return Decision(False, f"the task was not ended: it is '{now.state}', or it begins again and resumes the execution")

@@ -210,7 +210,7 @@ class DataTableRows(Resource):
 
 
 def _conditions(filter: RowFilter | Mapping[str, Any]) -> RowFilter | Mapping[str, Any]:
-    require(isinstance(filter, Mapping) and bool(filter.get("filters")), "filter must hold at least one condition")
+    require(isinstance(filter, Mapping) and bool(filter.get("filters")), "filter must contain at least one condition")
     return filter
 
 

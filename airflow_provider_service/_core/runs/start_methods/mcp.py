@@ -94,7 +94,7 @@ class McpStartMethod:
             return request.only_for_webhooks
         if self._client.transport.config.mcp_api_key is None:
             return (
-                "the connection has no mcp_api_key; switch on MCP in the service's settings, make a key there, and "
+                "the connection has no mcp_api_key; switch on MCP in the service's settings, create a key there, and "
                 "add it to the connection"
             )
         if not request.enable_mcp and not _is_available(request.workflow):
