@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import nox
 
 nox.options.default_venv_backend = "uv"
+nox.options.download_python = "never"
+nox.options.error_on_missing_interpreters = False
 nox.options.reuse_venv = "yes"
-nox.options.sessions = ["airflow"]
+nox.options.sessions = ["first_steps", "airflow"]
 
 CONSTRAINTS = {
     "2.11": "constraints-airflow-2.11.txt",
@@ -18,7 +24,22 @@ CONSTRAINTS = {
     "3.3": "constraints.txt",
 }
 # What an Airflow needs although it does not say so.
-KNOWN_GOOD = {"3.0": ("universal-pathlib<0.3",), "3.2": ("fastapi<0.137",)}
+KNOWN_GOOD = {
+    "3.0": ("universal-pathlib<0.3", "fastapi<0.118", "cadwyn<6"),
+    "3.2": ("fastapi<0.137", "svcs<26"),
+}
+# The versions of Python that an Airflow takes, of those that the provider takes.
+PYTHONS = {
+    "2.11": ("3.11", "3.12"),
+    "3.0": ("3.11", "3.12"),
+    "3.1": ("3.11", "3.12", "3.13"),
+    "3.2": ("3.11", "3.12", "3.13", "3.14"),
+    "3.3": ("3.11", "3.12", "3.13", "3.14"),
+}
+if pyenv := shutil.which("pyenv"):  # it offers only the chosen version, so that nox would skip the others
+    questions = ("version-name",), ("versions", "--bare")
+    known = [name for ask in questions for name in subprocess.check_output([pyenv, *ask], text=True).split()]
+    os.environ["PYENV_VERSION"] = ":".join(dict.fromkeys(known))
 # All but the simulator's own and those of the whole. Tests of what an older Airflow lacks are marked so.
 FOLDERS = (
     "client",
@@ -44,7 +65,26 @@ TESTS = tuple(f"tests/{folder}" for folder in FOLDERS)
 
 
 @nox.session
-@nox.parametrize("version", [*CONSTRAINTS], ids=[*CONSTRAINTS])
+@nox.parametrize(
+    ("python", "version"),
+    [
+        nox.param(python, version, id=f"Airflow {version}, Python {python}", tags=[version])
+        for version, pythons in PYTHONS.items()
+        for python in pythons
+    ],
+)
+def first_steps(session: nox.Session, version: str) -> None:
+    """Follow docs/start.md with a wheel and without our constraints, on one version of Airflow and Python."""
+    wheels = Path(session.create_tmp(), "wheels").resolve()
+    shutil.rmtree(wheels, ignore_errors=True)
+    session.run("uv", "build", "--quiet", "--wheel", "--out-dir", str(wheels), external=True)
+    session.install("pip", f"apache-airflow=={version}.*", *KNOWN_GOOD.get(version, ()))
+    session.run("pip", "uninstall", "--quiet", "--yes", "airflow-provider-service")
+    session.run(sys.executable, "-m", "scripts.first_steps", session.bin, str(wheels), external=True)
+
+
+@nox.session
+@nox.parametrize("version", [nox.param(version, id=version, tags=[version]) for version in CONSTRAINTS])
 def airflow(session: nox.Session, version: str) -> None:
     """Run the tests on one version; what follows ``--`` goes to pytest."""
     session.install("--constraint", CONSTRAINTS[version], "--editable", ".[parquet,simulator]", "--group", "test")

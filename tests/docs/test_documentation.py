@@ -17,6 +17,7 @@ from pydantic import SecretStr
 from airflow_provider_service._airflow.connection import WebhookHeaders
 from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.simulator import ServiceSimulator
+from scripts.first_steps import dag_file, steps
 from scripts.site.api import api_pages, public_names
 from tests import airflow_features
 from tests.runs.workflows import put, puts_out, webhook
@@ -150,6 +151,13 @@ def test_every_command_exists() -> None:
 
     assert named
     assert named <= targets
+
+
+def test_the_first_steps_are_found_on_their_page() -> None:
+    assert [command.split()[0] for command in steps((2, 11))] == ["pip", "airflow", "export", "python", "airflow"]
+    assert list(steps((3, 3)))[3] == "airflow service doctor"
+    assert dag_file((2, 11)).startswith("from airflow import DAG\n")
+    assert dag_file((3, 0)).startswith("from airflow.sdk import DAG\n")
 
 
 def test_the_simulator_starts_from_the_command_line() -> None:
