@@ -6,8 +6,8 @@ from scripts.public_names import PACKAGE, STORED, lines, public_modules, public_
 
 
 def test_the_public_names_and_signatures_are_those_that_are_stored() -> None:
-    # If the change is meant: python -m scripts.public_names --write, and a line in CHANGELOG.md.
-    assert list(lines()) == STORED.read_text().splitlines()
+    remedy = "if this change is intended, run python -m scripts.public_names --write, and add an entry to CHANGELOG.md"
+    assert list(lines()) == STORED.read_text().splitlines(), remedy
 
 
 def test_every_public_module_says_what_is_public() -> None:
