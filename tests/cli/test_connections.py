@@ -40,7 +40,7 @@ def test_by_variables(cli, simulator, folder, monkeypatch):
     assert f"Instance: {simulator.base_url} (SERVICE_URL)" in ended.err
 
 
-def test_an_option_counts_more_than_the_variables(cli, second, folder, monkeypatch):
+def test_an_option_overrides_the_variables(cli, second, folder, monkeypatch):
     monkeypatch.setenv("SERVICE_URL", "http://no-such-host.invalid")
     monkeypatch.setenv("SERVICE_API_KEY", "x")
 

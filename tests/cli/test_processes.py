@@ -64,7 +64,7 @@ def test_the_status_of_a_process(simulator, folder, tmp_path):
     assert absent.stderr.splitlines()[-1].startswith("Error: connection: 'service_default' cannot be used: ")
 
 
-def test_what_libraries_print_does_not_spoil_the_json(simulator, folder, tmp_path):
+def test_output_of_libraries_does_not_damage_the_json(simulator, folder, tmp_path):
     # Airflow prints a warning on standard output if a key is too short to be masked.
     variables = {"SERVICE_URL": simulator.base_url, "SERVICE_API_KEY": "abc"}
 

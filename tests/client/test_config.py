@@ -75,7 +75,7 @@ def test_webhooks_can_have_a_separate_address(webhook_base_url: str | None, base
         ("https://webhook/webhooks", "https://webhook/webhooks"),
     ],
 )
-def test_the_address_of_webhooks_may_end_where_webhooks_begin(given: str, base: str) -> None:
+def test_the_address_of_webhooks_may_end_in_webhook(given: str, base: str) -> None:
     assert parse(webhook_base_url=given).webhook_root == base
 
 

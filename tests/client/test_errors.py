@@ -187,7 +187,7 @@ def test_an_answer_that_is_not_json_shows_what_it_is(server: requests_mock.Mocke
     assert "of an unknown type, not JSON" in str(fail(server, 200, "hm", {}))
 
 
-def test_an_answer_that_was_spoilt_on_its_way_shows_how_it_begins(server: requests_mock.Mocker) -> None:
+def test_a_damaged_answer_shows_how_it_begins(server: requests_mock.Mocker) -> None:
     error = fail(server, 200, '{"id": "t", "na', JSON)
     assert isinstance(error, errors.ServiceUnreadableResponseError)
     assert 'cut off, or changed on its way (HTTP 200) - the service says: \'{"id": "t", "na\'' in str(error)
@@ -247,7 +247,7 @@ def test_an_error_keeps_only_the_beginning_of_a_long_answer(server: requests_moc
 
 
 @pytest.mark.parametrize("kind", [*exceptions_of(errors.ServiceApiError)], ids=lambda kind: kind.__name__)
-def test_an_error_crosses_a_process_border_whole(kind: type[errors.ServiceApiError]) -> None:
+def test_an_error_is_pickled_with_all_its_attributes(kind: type[errors.ServiceApiError]) -> None:
     error = kind(
         "it failed",
         method="GET",
@@ -268,7 +268,7 @@ def test_an_error_crosses_a_process_border_whole(kind: type[errors.ServiceApiErr
     assert (copy.repeat_may_help, copy.not_processed) == (error.repeat_may_help, error.not_processed)
 
 
-def test_an_error_of_no_call_crosses_a_process_border_too() -> None:
+def test_an_error_without_a_call_is_pickled_too() -> None:
     error = errors.ServiceRunNotKeptError("it left no execution", workflow_id="w")
 
     copy = pickle.loads(pickle.dumps(error))
@@ -303,7 +303,7 @@ def test_errors_say_whether_the_server_may_have_acted(kind: type[errors.ServiceA
 @pytest.mark.parametrize(
     ("status", "retry_after", "turned_away"), [(503, 1.0, True), (503, None, False), (502, 1.0, False)]
 )
-def test_only_a_503_that_asks_to_come_back_was_turned_away(
+def test_only_a_503_that_asks_for_a_retry_was_certainly_not_processed(
     status: int, retry_after: float | None, turned_away: bool
 ) -> None:
     options: dict[str, Any] = {"status": status, "retry_after": retry_after}

@@ -202,7 +202,7 @@ def test_the_fault_is_described(name: str, kind: type[Exception], says: str) -> 
     "name", ["a status of 103", "a status of 101", "a status of 304", "a status of 300", "location to itself"]
 )
 @pytest.mark.parametrize("call", ["delete", "write", "bytes"])
-def test_a_failure_does_not_pass_for_a_success(name: str, call: str) -> None:
+def test_a_failure_is_not_mistaken_for_a_success(name: str, call: str) -> None:
     with closing(HOSTILE[name]) as tiny:
         assert isinstance(fate(tiny, call), errors.ServiceApiError)
 

@@ -201,7 +201,7 @@ def test_all_addresses_of_a_host_share_the_time_for_a_connection(
     assert caught.value.not_processed
 
 
-def test_an_address_that_says_nothing_leaves_time_for_the_next(
+def test_an_address_that_does_not_answer_leaves_time_for_the_next(
     monkeypatch: pytest.MonkeyPatch, silent_port: int
 ) -> None:
     with TinyServer(answer(TAG), port=silent_port) as tiny:

@@ -54,7 +54,7 @@ def test_a_start_sends_the_endpoints_own_key(mcp: Client, server: requests_mock.
     }
 
 
-def test_a_start_without_inputs_first_asks_for_the_kind_of_the_endpoint(
+def test_a_start_without_inputs_first_recognises_the_kind_of_the_endpoint(
     mcp: Client, server: requests_mock.Mocker
 ) -> None:
     server.post(URL, [refused_arguments(MISSES_THE_MODE), STARTED])
@@ -133,7 +133,7 @@ def test_inputs_above_the_servers_limit_are_refused(server: requests_mock.Mocker
     assert server.request_history == []
 
 
-def test_a_missing_key_says_how_to_make_one(client: Client, server: requests_mock.Mocker) -> None:
+def test_the_error_for_a_missing_key_says_how_to_create_one(client: Client, server: requests_mock.Mocker) -> None:
     with pytest.raises(errors.ServiceConfigError, match=r"'mcp_api_key' is missing: .* Instance-level MCP; nothing"):
         start(client)
     assert server.request_history == []
@@ -142,7 +142,7 @@ def test_a_missing_key_says_how_to_make_one(client: Client, server: requests_moc
 # repeating, limits and secrets
 
 
-def test_only_what_started_nothing_is_repeated(server: requests_mock.Mocker) -> None:
+def test_only_a_call_that_started_nothing_is_repeated(server: requests_mock.Mocker) -> None:
     client = Client(mcp_api_key=MCP_KEY)
     not_yet = output(executionId=None, status="error", error=NOT_PUBLISHED)
     limited = refusal(429, {"message": "Too many requests"}, **{"Retry-After": "3"})
@@ -156,7 +156,7 @@ def test_only_what_started_nothing_is_repeated(server: requests_mock.Mocker) -> 
 @pytest.mark.parametrize(
     "answered", [{"exc": requests.ReadTimeout}, {"status_code": 502}, {"status_code": 504}, {"status_code": 500}]
 )
-def test_what_may_have_started_something_is_not_repeated(
+def test_a_call_that_may_have_started_something_is_not_repeated(
     server: requests_mock.Mocker, answered: dict[str, Any]
 ) -> None:
     server.post(URL, **answered)
@@ -215,7 +215,7 @@ def test_errors_do_not_repeat_the_key(step: Callable[[Any], bytes]) -> None:
     assert MCP_KEY not in repr(vars(error))
 
 
-def test_words_of_a_failure_do_not_repeat_the_key(mcp: Client, server: requests_mock.Mocker) -> None:
+def test_messages_of_failures_do_not_repeat_the_key(mcp: Client, server: requests_mock.Mocker) -> None:
     server.post(URL, **output(executionId=None, status="error", error=f"bad {MCP_KEY}"))
 
     assert "bad ***" in str(raised(mcp))

@@ -77,7 +77,7 @@ def test_a_refusal_started_nothing(
         "The workflow said: Workflow not found",
     ],
 )
-def test_a_failure_in_other_words_may_have_started_an_execution(
+def test_a_failure_with_another_message_may_have_started_an_execution(
     mcp: Client, server: requests_mock.Mocker, words: str
 ) -> None:
     server.post(URL, **output(executionId=None, status="error", error=words))

@@ -117,7 +117,7 @@ def test_many_empty_pages_between_others_are_not_an_error() -> None:
     assert numbers(follow_cursor(Pages(*pages), page_size=1, limit=None)) == [0, 3, 6, 9, 12, 15, 18]
 
 
-def test_a_skip_list_that_ignores_what_it_is_to_skip_is_an_error() -> None:
+def test_a_list_that_ignores_skip_is_an_error() -> None:
     asked = []
 
     def fetch(paging: dict[str, Any]) -> dict[str, Any]:

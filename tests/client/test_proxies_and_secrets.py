@@ -156,7 +156,7 @@ def test_a_proxy_whose_name_is_not_known_is_named(scheme: str) -> None:
     assert PASSWORD not in str(caught.value)
 
 
-def test_a_proxy_that_says_nothing_is_named() -> None:
+def test_a_proxy_that_does_not_answer_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
         proxies = {"https": address}

@@ -203,7 +203,7 @@ def test_a_request_sends_files_and_returns_bytes(client: Client, server: request
 
 
 @pytest.mark.parametrize("as_model", [True, False])
-def test_writable_leaves_what_an_update_accepts(as_model: bool) -> None:
+def test_writable_keeps_the_fields_that_an_update_accepts(as_model: bool) -> None:
     read: Any = Workflow.model_validate(samples.WORKFLOW) if as_model else samples.WORKFLOW
 
     assert writable(read) == {
@@ -214,7 +214,7 @@ def test_writable_leaves_what_an_update_accepts(as_model: bool) -> None:
     }
 
 
-def test_writable_gives_settings_even_where_there_are_none() -> None:
+def test_writable_always_returns_settings() -> None:
     assert writable({"name": "x", "nodes": [], "connections": {}, "settings": None}) == {
         "name": "x",
         "nodes": [],

@@ -107,7 +107,7 @@ def attempts(server: requests_mock.Mocker, method: str, *, deadline: float = 600
     ],
     ids=str,
 )
-def test_what_was_not_processed_is_repeated_with_every_method(
+def test_a_request_that_was_not_processed_is_repeated_with_every_method(
     server: requests_mock.Mocker, method: str, failure: dict[str, Any]
 ) -> None:
     assert len(attempts(server, method, **failure).pauses) == 1
@@ -137,7 +137,7 @@ AMBIGUOUS: list[tuple[dict[str, Any], type[errors.ServiceApiError]]] = [
 
 @pytest.mark.parametrize(("failure", "kind"), AMBIGUOUS, ids=str)
 @pytest.mark.parametrize("method", READS_AND_REPEATABLE)
-def test_what_may_have_been_processed_is_repeated_where_that_does_no_harm(
+def test_a_request_that_may_have_been_processed_is_repeated_if_that_does_no_harm(
     server: requests_mock.Mocker, method: str, failure: dict[str, Any], kind: type[errors.ServiceApiError]
 ) -> None:
     assert len(attempts(server, method, **failure).pauses) == 1
@@ -145,7 +145,7 @@ def test_what_may_have_been_processed_is_repeated_where_that_does_no_harm(
 
 @pytest.mark.parametrize(("failure", "kind"), AMBIGUOUS, ids=str)
 @pytest.mark.parametrize("method", OTHERS)
-def test_what_may_have_been_processed_is_not_repeated_otherwise(
+def test_a_request_that_may_have_been_processed_is_not_repeated_otherwise(
     server: requests_mock.Mocker, method: str, failure: dict[str, Any], kind: type[errors.ServiceApiError]
 ) -> None:
     with pytest.raises(kind) as caught:

@@ -106,7 +106,9 @@ def test_files_that_cannot_be_sent(client: Client, server: requests_mock.Mocker,
     assert server.request_history == []
 
 
-def test_what_does_not_go_with_files(client: Client, server: requests_mock.Mocker, large: Path) -> None:
+def test_payloads_and_methods_that_files_do_not_allow(
+    client: Client, server: requests_mock.Mocker, large: Path
+) -> None:
     for payload in ({"nested": {}}, [1], "text"):
         with pytest.raises(ServiceInputError, match="is called with files, whose fields are texts, so payload must be"):
             client.webhooks.call(UPLOAD, payload, files={"data": large})

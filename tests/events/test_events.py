@@ -119,7 +119,7 @@ async def test_one_that_runs_for_long_and_one_that_sleeps(simulator: ServiceSimu
 
 
 @in_event_loop
-async def test_what_was_not_kept_is_dropped(simulator: ServiceSimulator, workflow_id: str) -> None:
+async def test_an_execution_that_was_not_kept_is_dropped(simulator: ServiceSimulator, workflow_id: str) -> None:
     gone, kept = (simulator.start_execution(workflow_id) for _ in range(2))
     triggerer = PersistingTriggerer()
     number = triggerer.start(watcher(workflow_id))
@@ -145,7 +145,7 @@ def reads(simulator: ServiceSimulator) -> list[tuple[str, int]]:
 
 
 @in_event_loop
-async def test_one_that_cannot_be_read_hides_no_other(
+async def test_an_execution_that_cannot_be_read_hides_no_other(
     simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     other = simulator.create_webhook_workflow(path="other")["id"]
@@ -284,7 +284,9 @@ async def test_a_rotated_key_is_picked_up(
 
 
 @in_event_loop
-async def test_alone_where_airflow_shares_no_streams(simulator: ServiceSimulator, workflow_id: str) -> None:
+async def test_a_watcher_polls_alone_if_airflow_shares_no_streams(
+    simulator: ServiceSimulator, workflow_id: str
+) -> None:
     async def payloads(stream: AsyncIterator[Any]) -> str:
         async for event in stream:
             return str(event.payload["execution_id"])
@@ -317,7 +319,7 @@ def test_an_invalid_list_of_ends(statuses: Any) -> None:
         ServiceExecutionEventTrigger(workflow_id="w", statuses=statuses)
 
 
-def test_arguments_and_sharing_depend_on_what_matters() -> None:
+def test_stored_arguments_and_sharing_depend_only_on_relevant_arguments() -> None:
     one, same, other = (
         ServiceExecutionEventTrigger(workflow_id=workflow, statuses=statuses, service_conn_id=connection)
         for workflow, statuses, connection in (

@@ -48,21 +48,21 @@ async def test_a_node_that_is_named(simulator: ServiceSimulator) -> None:
 
 
 @in_event_loop
-async def test_it_is_opt_in(simulator: ServiceSimulator) -> None:
+async def test_output_is_opt_in(simulator: ServiceSimulator) -> None:
     event = await event_of(simulator, put(simulator, webhook(), SUM))
     assert not event.keys() & {"output", "output_items", "output_path"}
     assert not any("includeData" in one.query for one in simulator.requests)
 
 
 @in_event_loop
-async def test_one_that_failed_has_none(simulator: ServiceSimulator) -> None:
+async def test_a_failed_execution_has_no_output(simulator: ServiceSimulator) -> None:
     event = await event_of(simulator, put(simulator, webhook(), FAIL), return_output="last_node")
     assert event["status"] == "error"
     assert "output" not in event
 
 
 @in_event_loop
-async def test_what_is_too_large_for_the_database_is_left_out(simulator: ServiceSimulator) -> None:
+async def test_output_that_is_too_large_for_the_database_is_left_out(simulator: ServiceSimulator) -> None:
     event = await event_of(simulator, put(simulator, webhook(), SUM), "x" * 50_000, return_output="last_node")
     assert (event["output"], event["output_items"]) == (None, 1)
 

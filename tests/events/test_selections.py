@@ -214,6 +214,8 @@ async def test_no_end_of_several_workflows_is_missed_over_a_restart(
         ({"all_workflows": "yes"}, "all_workflows must be True or False, not 'yes'"),
     ],
 )
-def test_what_selects_nothing_or_cannot_be_combined_is_refused(selection: dict[str, Any], message: str) -> None:
+def test_arguments_that_select_nothing_or_cannot_be_combined_are_refused(
+    selection: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ServiceInputError, match=f"^{message}"):
         ServiceExecutionEventTrigger(**selection)

@@ -85,7 +85,7 @@ def test_names_that_are_not_names_of_files(client, deploy, files):
     assert all(len(name) < 120 and "/" not in name and not name.startswith(".") for name in exported)
 
 
-def test_an_object_that_is_gone_keeps_its_id(client, files):
+def test_a_deleted_object_keeps_its_id(client, files):
     client.workflows.create("one", [node("Call", "executeWorkflow", {"workflowId": address("a" * 16)})], {}, {})
     definition = json.loads(files()["one.json"])
     assert definition["nodes"][0]["parameters"]["workflowId"]["value"] == "a" * 16

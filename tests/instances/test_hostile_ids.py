@@ -213,7 +213,7 @@ NAMES = {
 }
 
 
-def test_whatever_workflows_are_called_each_has_files_of_its_own(tmp_path):
+def test_each_workflow_has_its_own_files_whatever_its_name_is(tmp_path):
     named = [*NAMES.values(), "w", "w", *NAMES.values()]
     workflows = [Exported(str(number), workflow(name, webhook("p"), CODE)) for number, name in enumerate(named)]
     written = write_folder(str(tmp_path), workflows, code_files=True)

@@ -158,7 +158,7 @@ def test_a_wrong_mapping_is_refused_before_anything_is_read(deploy_mapped, simul
     assert not simulator.requests
 
 
-def test_all_that_is_wrong_is_named(deploy_mapped):
+def test_every_error_is_named(deploy_mapped):
     with pytest.raises(AirflowFailException, match=r"'x' is none of .*; mapping: tags: 'a' must be"):
         deploy_mapped(child(), mapping={"x": {}, "tags": {"a": 1}})
 
@@ -217,7 +217,7 @@ def test_an_expression_is_no_name(deploy_mapped, client):
     assert held.nodes[1]["parameters"]["dataTableId"] == expression
 
 
-def test_what_nothing_uses_is_said(deploy_mapped, caplog):
+def test_unused_names_are_reported(deploy_mapped, caplog):
     caplog.set_level(logging.INFO, logger="airflow_provider_service")
     mapping = {"tags": {"tset": "live"}, "workflows": {"child": "kid"}, "values": {"other": {"n": {"p": 1}}}}
     deploy_mapped(child(tags=["test"]), mapping=mapping)

@@ -77,7 +77,7 @@ def test_new_columns_of_reserved_names(execute, writes, name):
 
 
 @pytest.mark.parametrize("name", ["", "1st", "a b", "a-b", "ä", "a" * 64])
-def test_new_columns_of_another_form(execute, writes, name):
+def test_malformed_names_of_new_columns(execute, writes, name):
     with pytest.raises(AirflowFailException, match="cannot be the name of a column: a letter must come first"):
         execute(ServiceCreateDataTableOperator, name="t", columns={"sku": "string", name: "number"})
     assert writes() == []
@@ -95,7 +95,7 @@ def test_new_columns_of_another_form(execute, writes, name):
         ("sku:down", "sort_by must be a column"),
     ],
 )
-def test_reading_refuses_an_order_that_the_service_fails_on(execute, simulator, table, sort_by, message):
+def test_reading_refuses_a_sort_order_on_which_the_service_fails(execute, simulator, table, sort_by, message):
     simulator.clear_requests()
     with pytest.raises(AirflowFailException, match=message):
         execute(ServiceReadRowsOperator, data_table_id=table.id, sort_by=sort_by)
@@ -103,7 +103,7 @@ def test_reading_refuses_an_order_that_the_service_fails_on(execute, simulator, 
 
 
 @pytest.mark.parametrize("sort_by", ["sku:asc", "id:DESC", " updatedAt : asc"])
-def test_orders_that_the_service_takes(execute, table, sort_by):
+def test_sort_orders_that_the_service_accepts(execute, table, sort_by):
     assert execute(ServiceReadRowsOperator, data_table_id=table.id, sort_by=sort_by)["count"] == 0
 
 

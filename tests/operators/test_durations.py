@@ -43,7 +43,7 @@ def operators_with_durations() -> list[Any]:
 
 @pytest.mark.parametrize("operator", operators_with_durations(), ids=lambda operator: operator.__name__)
 @pytest.mark.parametrize("given", [timedelta(minutes=5), 300, 300.0, "300"], ids=str)
-def test_each_is_taken_in_both_forms(operator: type[Any], given: Any) -> None:
+def test_each_duration_may_be_a_timedelta_or_a_number(operator: type[Any], given: Any) -> None:
     fields = dict.fromkeys(operator.template_fields, "{{ value }}")
     for name in durations(operator):
         task = operator(task_id="task", **{**fields, name: given})

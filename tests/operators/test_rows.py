@@ -64,7 +64,7 @@ def test_a_name_without_a_table_or_with_several_says_so(execute, client, table):
 
 
 @pytest.mark.parametrize("arguments", [{}, {"data_table_id": "x", "data_table_name": "y"}])
-def test_a_table_is_given_in_one_way(execute, arguments):
+def test_a_table_is_given_by_its_id_or_its_name(execute, arguments):
     with pytest.raises(errors.ServiceInputError, match="either data_table_id or data_table_name"):
         execute(ServiceReadRowsOperator, **arguments)
 

@@ -81,7 +81,7 @@ def test_several_rows_of_a_key_can_fail(repair, insert, held, writes):
     assert len(held("sku")) == 15
 
 
-def test_the_rows_to_decide_on_are_named_as_far_as_they_are_few(repair, insert):
+def test_the_first_duplicate_rows_are_named(repair, insert):
     insert(*({"sku": "a"} for _ in range(11)), *({"sku": sku} for sku in "bcde" for _ in range(2)))
     with pytest.raises(AirflowFailException) as refused:
         repair([{"sku": sku} for sku in "abcde"], on_stored_duplicates="fail")

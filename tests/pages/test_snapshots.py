@@ -28,7 +28,7 @@ def counting() -> tuple[list[int | None], Callable[[int | None], int]]:
     return seen, read
 
 
-def test_all_who_look_within_two_seconds_get_one_read(set_clock):
+def test_all_viewers_within_two_seconds_share_one_read(set_clock):
     snapshots, (reads, read) = Snapshots(lambda _: 0.0), counting()
 
     for _ in range(100):
@@ -41,7 +41,7 @@ def test_all_who_look_within_two_seconds_get_one_read(set_clock):
     assert reads == [None, 1]
 
 
-def test_those_who_look_while_it_is_read_wait_for_the_same_read(set_clock):
+def test_viewers_during_a_read_wait_for_it(set_clock):
     snapshots, go = Snapshots(lambda _: 0.0), threading.Event()
     begun = []
 
@@ -148,7 +148,7 @@ def test_what_waits_for_its_turn_has_no_thread_and_is_limited(set_clock):
     assert snapshots.look("one more", lambda _: True).result(20)
 
 
-def test_what_cannot_be_read_leaves_its_turn_to_what_waits(set_clock):
+def test_a_failed_read_gives_its_turn_to_the_next(set_clock):
     snapshots, go = Snapshots(lambda _: 0.0), threading.Event()
 
     def fail(_last: None) -> bool:
@@ -163,7 +163,7 @@ def test_what_cannot_be_read_leaves_its_turn_to_what_waits(set_clock):
     assert all(isinstance(one.exception(20), OSError) for one in failed)
 
 
-def test_what_is_costly_to_read_is_read_less_often(set_clock):
+def test_a_value_that_is_costly_to_read_is_read_less_often(set_clock):
     snapshots, reads = Snapshots(lambda _: 0.0), []
 
     def compute(_last: None) -> int:
@@ -180,7 +180,7 @@ def test_what_is_costly_to_read_is_read_less_often(set_clock):
     assert snapshots.look("a", compute).result() == 2
 
 
-def test_what_nobody_looks_at_is_forgotten(set_clock):
+def test_a_value_that_nobody_looks_at_is_forgotten(set_clock):
     snapshots, (reads, read) = Snapshots(lambda _: 1e9), counting()
 
     for at in range(CAPACITY + 1):

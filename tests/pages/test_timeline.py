@@ -25,7 +25,7 @@ def view(data: dict, seconds: float = 100.0) -> ExecutionView:
 
 
 @pytest.mark.parametrize("failing", [0, 250, 498])
-def test_of_a_loop_of_500_runs_the_failed_one_is_seen(failing):
+def test_the_failed_run_of_a_loop_of_500_is_visible(failing):
     loop = view(workflows.loop(500, failing)).node("Send order")
 
     assert (loop.state, loop.runs, loop.failed_runs) == ("failed in part", 500, 1)
@@ -53,7 +53,7 @@ def test_the_frame_of_a_waiting_execution_reaches_until_now():
     assert [len(one.frame.ticks) for one in (early, late)] == [3, 4]
 
 
-def test_what_waits_for_long_changes_seldom():
+def test_a_long_wait_changes_the_page_seldom():
     assert view(workflows.waiting(), 6_000) == view(workflows.waiting(), 6_010)
 
 

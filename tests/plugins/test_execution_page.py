@@ -99,7 +99,7 @@ def test_only_the_right_to_read_task_instances_of_the_dag_counts(
     assert set(answers.values()) == {403}
 
 
-def test_however_many_look_the_service_gets_one_request_in_two_seconds(browser_of, waiting_task, start, simulator):
+def test_any_number_of_viewers_causes_one_request_in_two_seconds(browser_of, waiting_task, start, simulator):
     from airflow_provider_service.plugins._app import make_app
 
     execution = start("waits")

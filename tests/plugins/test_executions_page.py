@@ -89,7 +89,7 @@ def test_a_reader_sees_what_tasks_have_started_and_both_links(reader, put, monke
     assert "default-src 'none'" in answer.headers["content-security-policy"]
 
 
-def test_none_is_said_in_words(reader, dag_run):
+def test_an_empty_list_is_explained(reader, dag_run):
     text = reader.get(PAGE).text
 
     assert "No task that you may read has started an execution" in text
@@ -145,7 +145,7 @@ def test_it_is_searched_by_state_workflow_dag_and_time(reader, put, search, foun
 
 
 @pytest.mark.parametrize("moment", ["yesterday", "2026-13-01", "0001-01-01T00:00+14:00", "\ud800x"])
-def test_a_moment_that_is_none_is_said_and_nothing_is_searched(reader, put, moment):
+def test_an_invalid_date_is_reported_and_nothing_is_searched(reader, put, moment):
     put()
 
     answer = reader.get(f"{PAGE}?from={moment.encode('utf-8', 'replace').decode()}")
@@ -360,7 +360,7 @@ def test_runs_before_the_latest_ones_are_not_read(reader, put, monkeypatch):
     assert "there are earlier ones" in text
 
 
-def test_all_who_look_at_the_same_time_share_one_read(reader, put, app, monkeypatch):
+def test_viewers_at_the_same_time_share_one_read(reader, put, app, monkeypatch):
     from airflow_provider_service.plugins import _database
 
     reads = []

@@ -95,7 +95,7 @@ def test_values_of_polars(values, expected) -> None:
     assert column(pl.DataFrame({"x": values})) == expected
 
 
-def test_not_a_number_is_missing_in_pandas_only() -> None:
+def test_nan_counts_as_missing_in_pandas_only() -> None:
     assert column(pd.DataFrame({"x": [float("nan")]})) == [None]
     [row] = rows_in(pl.DataFrame({"n": [float("nan")]}))
     with pytest.raises(ServiceInputError, match="row 1, column 'n': nan is not a value of type number"):

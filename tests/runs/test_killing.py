@@ -124,7 +124,7 @@ def test_a_service_that_is_slow_does_not_hold_up_the_end(
     assert "was being started failed; it may be running" in caplog.text
 
 
-def test_nothing_was_begun(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+def test_the_task_is_killed_before_it_began_anything(task_run: MakeRun, simulator: ServiceSimulator) -> None:
     run = task_run(workflow_id="w")
     run.prepare(1)
     run.task.on_kill()

@@ -116,7 +116,7 @@ def test_a_search_reads_no_further_than_the_attempt_before(client: ServiceClient
     assert read_with_data(server) == ["8", "7", "6"]
 
 
-def test_what_no_webhook_has_called_is_not_read(client: ServiceClient, server: requests_mock.Mocker) -> None:
+def test_an_execution_that_no_webhook_started_is_not_read(client: ServiceClient, server: requests_mock.Mocker) -> None:
     modes = ("trigger", "manual", "error", "integrated", "cli", "internal", "evaluation", "chat", "agent")
     answer(server, *(execution(9, "k...2", mode=mode) for mode in modes), execution(2, "k...2", mode="retry"))
     assert [run.execution.id for run in search(client).found] == ["2"]
@@ -211,7 +211,7 @@ def test_data_too_large_to_be_shown_by_default_is_read(client: ServiceClient, se
     assert [run.execution.id for run in search(client).found] == ["5"]
 
 
-def test_what_hides_its_data_may_be_ours(client: ServiceClient, server: requests_mock.Mocker) -> None:
+def test_an_execution_with_hidden_data_may_be_ours(client: ServiceClient, server: requests_mock.Mocker) -> None:
     hidden: dict[str, Any] = {"data": {"resultData": {"runData": {}}}}
     not_ours = [execution(2, mode="trigger", **hidden), execution(3, mode="retry", **hidden)]
     failed = [execution(4, status="error", **hidden), execution(5, status="crashed", data=None)]
@@ -327,7 +327,7 @@ def test_what_failed_since_another_run_was_asked_for(client: ServiceClient, serv
     assert [runs.failed(KEY._replace(first=first)) for first in (1, 2, 3)] == ["5", "5", None]
 
 
-def test_when_one_that_was_not_found_is_possible() -> None:
+def test_when_an_execution_that_was_not_found_is_possible() -> None:
     base_url = "https://service.example"
     unreadable = [Execution.model_validate(execution(number)) for number in range(9, 3, -1)]
     assert EarlierRuns([], []).doubt(base_url, all_are_kept=True) is None

@@ -156,7 +156,7 @@ def test_the_id_of_another_execution(task_run: MakeRun, simulator: ServiceSimula
     assert calls(simulator) == len(held(simulator, workflow_id)) == 1 + len(foreign)
 
 
-def test_an_execution_that_is_shown_late_counts_more_than_the_id_of_none(
+def test_an_execution_that_is_shown_late_prevails_over_an_unknown_id_in_the_answer(
     task_run: MakeRun, simulator: ServiceSimulator, answers_come_first: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(start_and_find, "SETTLING_SECONDS", 60.0)

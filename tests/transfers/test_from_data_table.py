@@ -96,7 +96,7 @@ def test_an_upsert_into_a_database(execute, table, query):
 
 
 @pytest.mark.parametrize("odd", [{}, [1]])
-def test_values_that_no_column_has_reach_no_database(execute, table, query, simulator, odd):
+def test_values_that_no_column_can_have_do_not_reach_the_database(execute, table, query, simulator, odd):
     query("CREATE TABLE t (sku TEXT)")
     query("INSERT INTO t VALUES (?)", [("earlier",)])
     simulator.wrap(HostileLayer(lambda name, value: odd if name == "sku" else value).around)

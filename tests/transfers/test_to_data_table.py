@@ -43,7 +43,7 @@ def load(execute, table, sql="SELECT sku, stock, active, sold_at FROM sales ORDE
 
 
 @pytest.mark.parametrize("fetch_rows", [1, 2, 5_000])
-def test_a_replace_is_the_query_also_when_it_is_repeated(execute, table, held, sales, fetch_rows):
+def test_a_replace_has_the_result_of_the_query_even_if_repeated(execute, table, held, sales, fetch_rows):
     for _ in range(2):
         result = load(execute, table, mode="replace", fetch_rows=fetch_rows)
         assert held(*COLUMNS) == sales
@@ -209,6 +209,6 @@ def test_a_file_that_breaks_in_the_middle_writes_nothing(execute, table, writes,
     assert writes() == []
 
 
-def test_no_type_of_column_holds_other_values():
+def test_a_value_that_fits_no_type_of_column_is_refused():
     with pytest.raises(ServiceInputError, match="row 7, column 'a': no column holds a value of type list"):
         GrowingTypes({}, may_grow=True).grow({"a": [1]}, "row 7")

@@ -83,7 +83,7 @@ def test_it_defers_with_a_deadline_and_no_timeout_of_airflows(simulator: Service
 
 @every_mode
 @pytest.mark.parametrize("status", ["success", "error"])
-def test_an_execution_that_has_ended_already(
+def test_an_execution_that_has_already_ended(
     status: str, mode: Mode, simulator: ServiceSimulator, workflow_id: str
 ) -> None:
     one = simulator.start_execution(workflow_id, status=status)
