@@ -21,7 +21,7 @@ Duration = timedelta | float
 #: How a task ends if its execution cannot be found.
 OnVanished = Literal["fail", "succeed"]
 ON_VANISHED = get_args(OnVanished)
-#: The way to start a workflow.
+#: The start method of a workflow: "auto", or the name of a class in _core/runs/start_methods.
 Start = Literal["auto", "webhook", "mcp", "bridge"]
 STARTS = get_args(Start)
 #: What a retry of a task does if the execution of the previous attempt failed.

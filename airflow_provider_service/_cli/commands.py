@@ -213,7 +213,7 @@ COMMANDS = (
             _option("--trigger-node", metavar="NODE", help="name of the trigger, if several could start the workflow"),
             _option("--webhook-conn-id", metavar="ID", help="Airflow connection with the webhook's own authentication"),
             _flag("--no-activate", "fail if the workflow is not active, instead of activating it"),
-            _option("--start", choices=("auto", "webhook", "mcp", "bridge"), default="auto", help="way to start it"),
+            _option("--start", choices=("auto", "webhook", "mcp", "bridge"), default="auto", help="how to start it"),
             _option("--mode", choices=("production", "manual"), default="production", help="what MCP runs"),
             _flag("--enable-mcp", "make the workflow available in MCP if it is not"),
             _option("--run-key", metavar="KEY", help="within a day, another run with this key resumes the execution"),

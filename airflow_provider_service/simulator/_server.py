@@ -214,7 +214,8 @@ class ServiceSimulator(Access):
     def wrap(self, layer: Callable[[ASGIApp], ASGIApp]) -> None:
         """Put an ASGI layer around the service, such as a proxy; :meth:`reset` removes it.
 
-        :param layer: wraps the current application in a new one; requests are recorded before they reach it
+        :param layer: wraps the current application in a new one; requests are recorded before they reach it. It runs in
+            the loop of the service, so it must not call the methods of this class that wait for that loop.
         """
         self._recording.app = layer(self._recording.app)
 

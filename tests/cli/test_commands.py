@@ -9,7 +9,8 @@ from importlib import import_module
 
 import pytest
 
-from airflow_provider_service._cli.commands import COMMANDS, get_commands
+from airflow_provider_service._airflow.task_arguments import STARTS
+from airflow_provider_service._cli.commands import COMMANDS, get_commands, parser
 from tests import airflow_features
 
 
@@ -44,6 +45,11 @@ def test_airflow_takes_the_same_options(cli, folder, capsys):
     assert ended.value.code == 3
     assert '"outcome": "planned"' in capsys.readouterr().out
     assert [one.name for one in get_commands()[0].subcommands] == [one.name for one in COMMANDS]
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_every_start_method_can_be_chosen(start):
+    assert parser().parse_args(["run", "Nightly sync", "--start", start]).start == start
 
 
 def test_listing_the_commands_loads_hardly_anything():

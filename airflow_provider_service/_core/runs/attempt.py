@@ -70,7 +70,7 @@ class Attempt:
         start = getattr(run, "start_date", None)
         # Clearing raises the highest number allowed to the attempts so far plus all retries.
         first = max(1, (ti.max_tries or 0) - (context["task"].retries or 0) + 1)
-        # Later than this attempt it can only be where the DAG's retries were lowered since.
+        # It is higher than this attempt's number only if the DAG's retries were lowered meanwhile.
         key = key_of(ti, run, *names)._replace(first=first if first <= ti.try_number else 1)
         return cls(
             key,

@@ -36,7 +36,7 @@ class Starter(Protocol):
 
     #: After an error: whether it provably started none.
     started_nothing: bool
-    #: Number of the newest execution before it starts one; 0 where nothing depends on that.
+    #: Number of the newest execution before it starts one; 0 if its search does not use that.
     after: int
 
     def start(self) -> str:
@@ -51,7 +51,8 @@ class IdempotentStart:
 
     :param client: the service.
     :param attempt: the attempt.
-    :param timeout: seconds to keep the call open that starts the execution.
+    :param timeout: seconds that the task waits for its execution, a day by default. Limit a call by it only if the
+        answer may come as late as the end of the execution.
     :param stopped: set from outside to give up.
     """
 
@@ -108,7 +109,10 @@ class IdempotentStart:
         return execution_id
 
     def launch(self, starter: Starter) -> str:
-        """Start an execution, after saving for the next attempt that it may have been started; return its id."""
+        """Start an execution, after saving for the next attempt that it may have been started; return its id.
+
+        This replaces what an earlier attempt has saved: resolve a call of an earlier attempt before.
+        """
         self.attempt.save_call(starter.after)
         self._starter = starter
         try:

@@ -219,7 +219,7 @@ def starting_call(execution: Execution, location: KeyLocation = KEY_IN_HEADERS) 
 
 
 class Search(Protocol):
-    """A search for the executions of a task run."""
+    """A search for the executions of a task run. It only reads: what it raises says nothing of what was started."""
 
     def made_by(self, client: ServiceClient, tag: CallTag, is_answered: IsAnswered = never) -> str | None:
         """Find the execution that a call with exactly this tag has made.
@@ -259,9 +259,10 @@ class RunSearch:
         return next((one.id for one in executions if self._starting_call(client, one).tag == tag), None)
 
     def earlier(self, client: ServiceClient, key: RunKey, *, exhaustive: bool = False) -> EarlierRuns:
-        """Find the executions of earlier attempts, back to that of the attempt before: it had looked for older ones.
+        """Find the executions of earlier attempts, newest first.
 
-        Of a cleared DAG run this includes those that have not ended since before it was cleared.
+        The search ends at an execution of the previous attempt, which had itself searched for older ones. For a cleared
+        DAG run, it includes executions from before the clearing that have not ended.
 
         :param exhaustive: look further for executions that wait for a worker, as before concluding that there is none.
         """

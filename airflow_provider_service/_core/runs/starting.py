@@ -88,7 +88,7 @@ class CallStarter(ABC):
 
     @abstractmethod
     def send(self) -> Any:
-        """Make the call."""
+        """Make the call, once. Do not repeat a call that may have arrived: `is_refusal` sees only the last error."""
 
     @abstractmethod
     def started_by(self, answer: Any) -> str | None:

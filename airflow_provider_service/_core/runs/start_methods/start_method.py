@@ -23,13 +23,13 @@ class StartMethod(Protocol):
         """Why this method cannot start the workflow and what would change that; None if nothing speaks against it."""
 
     def may_have_been_used(self) -> bool:
-        """Whether an earlier attempt may have used this method: what it needed may be gone since."""
+        """Whether an earlier attempt may have used this method, even if it is not available any more."""
 
     def keeps_executions(self) -> bool:
-        """Whether the executions that it searches are kept, so that one that was not found does not exist."""
+        """Whether the service keeps the executions that this method starts. If so, what is not found does not exist."""
 
     def earlier(self, start: IdempotentStart) -> EarlierRuns:
-        """Find the executions that earlier attempts have started with this method."""
+        """Find the executions that earlier attempts have started with this method; starts nothing."""
 
     def starter(self, start: IdempotentStart) -> Starter:
         """Check all that can be checked, and make the workflow ready; starts nothing.
