@@ -182,12 +182,14 @@ def tokens_of(execution: Execution, node: str) -> int:
 
 
 def sub_executions_of(execution: Execution, node: str) -> Iterator[SubExecution]:
-    """The executions that a node has started."""
+    """The executions that a node has started: one for a run of it, or one for each item."""
     for run in _list(_runs(execution).get(node)):
-        found = _at(run, "metadata", "subExecution")
-        ids = _at(found, "workflowId"), _at(found, "executionId")
-        if all(isinstance(one, (str, int)) and one for one in ids):
-            yield SubExecution(*map(str, ids))
+        items = (item for output in _outputs(run) for item in _list(output))
+        for place in chain([run], items):
+            found = _at(place, "metadata", "subExecution") if isinstance(place, dict) and "metadata" in place else None
+            ids = _at(found, "workflowId"), _at(found, "executionId")
+            if all(isinstance(one, (str, int)) and one for one in ids):
+                yield SubExecution(*map(str, ids))
 
 
 def current_node(execution: Execution) -> str | None:

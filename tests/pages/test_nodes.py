@@ -57,6 +57,7 @@ def test_a_node_that_is_disabled_says_so_although_items_passed_it():
 
     old = shown.node("Old report")
     assert (old.state, old.items) == ("disabled", 1_260)
+    assert html(shown).count('class="bar disabled"') == 1
     assert shown.opens_at is None
 
 
@@ -85,6 +86,18 @@ def test_a_node_says_how_often_the_service_tries_it(given, tries):
 
 def test_executions_that_a_node_has_started_are_links():
     assert 'href="https://service.example.com/workflow/sub1/executions/812"' in html(view(workflows.agent()))
+
+
+def test_executions_that_a_node_has_started_for_each_item_are_links():
+    items = [{"json": {}, "metadata": {"subExecution": {"executionId": one, "workflowId": "s"}}} for one in "567"]
+    runs = {
+        "A": [run(0, data={"main": [[*items[:2], {"json": {}}, None], [items[2]]]}, metadata={"subExecutionsCount": 3})]
+    }
+
+    page = html(view(execution([node("A")], {}, runs)))
+
+    for one in "567":
+        assert f'href="https://service.example.com/workflow/s/executions/{one}"' in page
 
 
 @pytest.mark.parametrize("found", [None, 3, {"executionId": "1"}, {"executionId": ["1"], "workflowId": "w"}])
