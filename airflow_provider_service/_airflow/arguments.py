@@ -189,7 +189,7 @@ def text_or_texts(name: str, value: object) -> list[str]:
 
 
 def repeated(values: Iterable[H]) -> set[H]:
-    """The values that are there more than once."""
+    """The values that occur more than once."""
     return {one for one, count in Counter(values).items() if count > 1}
 
 

@@ -21,16 +21,16 @@ log = logging.getLogger(__name__)
 ATTEMPTS_KEY = "service_attempts"
 #: Key of the XCom that says why the latest attempt has failed.
 REASON_KEY = "service_failure"
-#: Characters of a reason.
+#: How many characters a reason may have.
 MAX_REASON_CHARS = 1_000
-#: Attempts that are kept, the latest of them.
+#: How many attempts are kept: the latest ones.
 MAX_ATTEMPTS = 50
 
 
 def keep(context: Context, name: Literal["execution", "reason"], text: str) -> None:
     """Keep a fact of the present attempt, unless Airflow keeps no state of tasks. A failure to keep it fails no task.
 
-    :param name: of the fact: the page of the attempt's execution, or the reason why the attempt has failed.
+    :param name: name of the fact: the page of the attempt's execution, or the reason why the attempt has failed.
     """
     store = context.get("task_state_store")
     if store is None:
@@ -70,7 +70,7 @@ def _report(context: Context, error: Exception) -> None:
 
 
 def _reason_of(error: Exception) -> str:
-    """What to say of a failure; the text of a stranger's error may hold data."""
+    """What to report of a failure; the text of an error that is not ours may contain data."""
     from airflow.providers.common.compat.sdk import redact
 
     is_ours = isinstance(error, (ServiceError, AirflowException))
@@ -79,7 +79,7 @@ def _reason_of(error: Exception) -> str:
 
 
 def read_attempts(kept: object) -> dict[int, dict[str, str]]:
-    """What was kept of each attempt, by its number. Whoever may edit the task may have written something else."""
+    """What was kept of each attempt, by its number. Anybody who may edit the task may have overwritten it."""
     numbered = kept.items() if isinstance(kept, Mapping) else ()
     return {int(number): _texts(facts) for number, facts in numbered if number.isdecimal() and len(number) < 10}
 

@@ -134,11 +134,11 @@ class WebhookHeaders:
 
     @property
     def arguments(self) -> dict[str, bool]:
-        """Which arguments they were made of, by the names that operators and the hook give these."""
+        """The arguments that the headers were made of, by their names in operators and the hook."""
         return {"webhook_headers": bool(self._given), "webhook_conn_id": self._connection is not None}
 
     def __call__(self, authentication: str) -> dict[str, str]:
-        """Make them for the authentication of the webhook's node, such as ``basicAuth``.
+        """Make the headers for the authentication of the webhook's node, such as ``basicAuth``.
 
         :raises ServiceInputError: the connection has no login, or a token cannot be signed.
         :raises ServiceConfigError: its ``extra`` cannot be read.

@@ -35,7 +35,7 @@ def report_of_host(name: str, value: int) -> None:
 
 def report_duration(name: str, seconds: float) -> None:
     """Report how long something took."""
-    # Airflow converts a timedelta to the unit of its settings; a number would be taken as it is.
+    # Airflow converts a timedelta to the unit of its settings; a number would be reported unchanged.
     _stats().timing(name, timedelta(seconds=seconds))
 
 

@@ -69,7 +69,7 @@ def create_asset(
 
 
 def namespace_of(base_url: str) -> str:
-    """What addresses of the service's objects begin with, and their namespace in OpenLineage.
+    """The beginning of the addresses of the service's objects, which is their namespace in OpenLineage.
 
     :raises ValueError: the address has no host.
     """

@@ -61,7 +61,7 @@ def execution_url(base_url: str, workflow_id: str, execution_id: str | int) -> s
 
 
 def read_execution_url(url: object) -> ExecutionAddress | None:
-    """What :func:`execution_url` was made of; None for anything else."""
+    """Read an address that :func:`execution_url` has made; None for any other text."""
     if not isinstance(url, str) or len(url) > MAX_ADDRESS_CHARS:
         return None
     found = re.fullmatch(_EXECUTION_ADDRESS, url)

@@ -28,14 +28,14 @@ HEADERS = {
 
 
 def page(request: Request, part: Part, title: str, status: int = 200, *, takes: str = "") -> HTMLResponse:
-    """A page, or only the part of it that changes, if that is asked for."""
+    """A page, or only the part of it that changes, if that is requested."""
     is_whole = request.query_params.get("part") != "view"
     html = rendering.page(part, title, request.scope["root_path"], takes=takes) if is_whole else part.html
     return HTMLResponse(html, status, headers=HEADERS)
 
 
 def readable(request: Request, user: BaseUser, executions: Iterable[TaskExecution]) -> Iterable[TaskExecution]:
-    """Those executions of which the user may read the task instances."""
+    """The executions whose task instances the user may read."""
 
     @cache
     def may_read(dag_id: str) -> bool:

@@ -121,7 +121,7 @@ def _page(
 
 
 def _readable(user: BaseUser, ids: list[str]) -> Collection[str]:
-    """Those of some connections that a user may read: not those of other teams, for example."""
+    """The connections that a user may read: not those of other teams, for example."""
     manager = get_auth_manager()
     if AIRFLOW_V_3_2_PLUS:
         allowed: set[str] = manager.get_authorized_connections(user=user)

@@ -48,7 +48,7 @@ class Packed(NamedTuple):
 
 
 class TaskPages:
-    """The pages of task instances, each step of which is kept for whoever looks next.
+    """The pages of task instances, each step of which is kept for the next viewer.
 
     :param processes: processes of the API server, which together read no more often than one would.
     """

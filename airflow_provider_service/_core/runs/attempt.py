@@ -38,12 +38,12 @@ class SavedRun(NamedTuple):
 
 
 class Attempt:
-    """One attempt to end up with the one execution of a key.
+    """One attempt to get the one execution of a key.
 
-    :param key: the key that its calls carry. Its attempt is 0 where nobody counts them.
+    :param key: the key that its calls carry. Its attempt is 0 if nobody counts the attempts.
     :param since: a date and time by our clock before the first attempt began; None when that is not known.
     :param store: what Airflow keeps for the task (3.3 and newer); None where it keeps nothing.
-    :param state_key: where in the store.
+    :param state_key: key in that store.
     """
 
     def __init__(self, key: RunKey, since: datetime | None, *, store: Any = None, state_key: str = STATE_KEY) -> None:
@@ -61,7 +61,7 @@ class Attempt:
     def of_task(cls, context: Context, *names: str) -> Attempt:
         """The attempt of a task. Clearing the task asks for another execution, unless the last one is still active.
 
-        :param context: of the task.
+        :param context: context of the task.
         :param names: distinguish several runs of the same task.
         """
         from airflow_provider_service._core.runs.search import CLOCK_SKEW
@@ -81,7 +81,7 @@ class Attempt:
 
     @classmethod
     def uncounted(cls, *names: str, since: datetime) -> Attempt:
-        """An attempt that nobody counts: calls of the same names in a deployment of Airflow belong together.
+        """An attempt that nobody counts: calls with the same names in a deployment of Airflow belong together.
 
         :param since: a date and time by our clock; calls before it do not count.
         """
@@ -105,7 +105,7 @@ class Attempt:
         return self.key.attempt == 1 and not self.is_repeated
 
     def follow(self, runs: EarlierRuns) -> None:
-        """Take the number after the ones of the executions that were found, if Airflow does not count attempts."""
+        """Number this attempt after those of the executions that were found, if Airflow does not count attempts."""
         if self.key.attempt == UNCOUNTED:
             self.key = self.key._replace(attempt=1 + max((run.attempt for run in runs.found), default=0))
 
@@ -150,7 +150,7 @@ class Attempt:
 
     @property
     def is_given_up(self) -> bool:
-        """Whether Airflow has begun a later attempt; False where nothing tells that."""
+        """Whether Airflow has begun a later attempt; False if that is not known."""
         saved = self.saved_run()
         # Airflow shows a task's state only to its latest attempt, and the saved run may be of an
         # earlier one until it saves its own.

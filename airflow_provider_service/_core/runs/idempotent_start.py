@@ -1,4 +1,4 @@
-"""The idempotent start: one execution for one key, resumed where an earlier attempt has started it, else started.
+"""The idempotent start: one execution for one key, resumed if an earlier attempt has started it, otherwise started.
 
 Operators, the task decorator and the hook all start executions through :meth:`IdempotentStart.run`.
 """
@@ -47,7 +47,7 @@ class Starter(Protocol):
 
 
 class IdempotentStart:
-    """What one attempt does to end up with the one execution of its key.
+    """What one attempt does to get the one execution of its key.
 
     :param client: the service.
     :param attempt: the attempt.

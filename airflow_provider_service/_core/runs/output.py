@@ -1,4 +1,4 @@
-"""What a task returns of an execution that has ended: its nodes and, if that is wanted, what a node put out."""
+"""What a task returns of an execution that has ended: its nodes and, on request, the output of a node."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def read_end(
 
 
 def read_output(client: ServiceClient, execution_id: str, wanted: WantedOutput) -> dict[str, Any]:
-    """Read what a node of an execution put out, whoever started it: what :func:`_output` returns."""
+    """Read the output of a node of an execution, whoever started it: what :func:`_output` returns."""
     return _output(_whole(client, execution_id), wanted, headers=None)
 
 
@@ -164,8 +164,8 @@ def read_whole(client: Resources, execution_id: str) -> Execution:
 def _output(execution: Execution | None, wanted: WantedOutput, headers: MakeHeaders | None) -> dict[str, Any]:
     """What a node put out: ``{"output", "output_items", "output_path"}``.
 
-    ``output`` holds the items, unless they are not shown or too large; ``output_items`` is their whole number, and
-    ``output_path`` is where they are if they were too large.
+    ``output`` contains the items, unless they are not shown or too large; ``output_items`` is their total number, and
+    ``output_path`` is the file that contains them if they were too large.
     """
     if execution is None:
         return no_output()

@@ -1,6 +1,6 @@
-"""Executions that wait for a worker: in queue mode no list shows them before one takes them, but their ids find them.
+"""Executions that wait for a worker: in queue mode no list shows them, but they can be read by id.
 
-Ids are given one after the other, so what no list shows is between those that are listed, or follows them.
+Ids are assigned one after the other, so the ids that no list shows lie between those that are listed, or follow them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is asked of a run, and the triggers of the workflow that can begin it."""
+"""The request for a run, and the triggers of the workflow that can begin it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Trigger(NamedTuple):
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What is asked of a run.
+    """The request for a run.
 
     :param workflow: the whole workflow.
     :param payload: what the trigger takes.
@@ -204,7 +204,7 @@ class RunRequest:
 
     @property
     def nodes(self) -> list[dict[str, Any]]:
-        """The nodes of what would run: the published version, or the draft if there is none or it is asked for."""
+        """The nodes of what would run: the published version, or the draft if there is none or it is requested."""
         version = self.workflow.active_version if self.mode == "production" else None
         return (version.nodes if version else None) or self.workflow.nodes or []
 

@@ -49,7 +49,7 @@ IsOlder = Callable[["Execution"], bool]
 
 
 class CallTag(NamedTuple):
-    """What the header of a call says of who made it.
+    """What the header of a call says about its caller.
 
     :param task: stands for the DAG, the run, the task and the map index.
     :param start: stands for the begin of the DAG run.
@@ -219,7 +219,7 @@ def starting_call(execution: Execution, location: KeyLocation = KEY_IN_HEADERS) 
 
 
 class Search(Protocol):
-    """A search for the executions of a task run. It only reads: what it raises says nothing of what was started."""
+    """A search for the executions of a task run. It only reads, so its errors say nothing about what was started."""
 
     def made_by(self, client: ServiceClient, tag: CallTag, is_answered: IsAnswered = never) -> str | None:
         """Find the execution that a call with exactly this tag has made.

@@ -1,4 +1,4 @@
-"""Run a workflow for a key: what an attempt resumes, and what it starts by which method."""
+"""Run a workflow for a key: resume the execution of an earlier attempt, or start one by the method that is chosen."""
 
 from __future__ import annotations
 

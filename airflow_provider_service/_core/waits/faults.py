@@ -1,4 +1,4 @@
-"""How long a wait goes on although its polls fail, and what its log says of that."""
+"""For how long a wait tolerates failing polls, and what it logs about them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ MIN_FAILURES = 3
 class FaultTolerance:
     """Tolerates failed polls until they have failed both ``MIN_FAILURES`` times in a row and for some seconds.
 
-    A refused key or request is no fault that passes, and is not tolerated at all. The log gets one line when polls
+    A refused key or request is not temporary, and is not tolerated at all. The log gets one line when polls
     begin to fail, and one when they work again.
 
     :param subject: what is read, in words.
-    :param seconds: for how long polls may keep failing; None tolerates whatever happens for as long as it lasts.
+    :param seconds: for how long polls may keep failing; None tolerates any fault for as long as it lasts.
     """
 
     __slots__ = ("_failing_since", "_failures", "_is_logged", "_seconds", "_subject")

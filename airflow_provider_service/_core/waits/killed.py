@@ -66,7 +66,7 @@ class TaskNow(NamedTuple):
 
 
 def ask(ti: Any, attempt: Attempt | None = None) -> TaskNow:
-    """Ask Airflow about a task. Blocks, and raises whatever the question meets.
+    """Ask Airflow about a task. Blocks, and raises any error that the question causes.
 
     :param ti: the task instance.
     :param attempt: the attempt that asks; None in a triggerer.
@@ -99,7 +99,7 @@ def decide(now: TaskNow, execution_id: str | None, *, attempts_left: bool | None
 def undecided(error: BaseException, *, attempts_left: bool) -> Decision:
     """Decide without an answer from Airflow.
 
-    :param error: what came instead.
+    :param error: the error that came instead.
     :param attempts_left: whether Airflow will try the task again if this attempt ends now.
     """
     return _left_to_the_next(f"Airflow did not say whether the task was ended ({error!r})", attempts_left)

@@ -39,7 +39,7 @@ class Outcome(NamedTuple):
     :param started_at: start of the execution, ISO 8601 in UTC.
     :param stopped_at: end of the execution, ISO 8601 in UTC.
     :param url: page of the execution, if known.
-    :param final: of one that could not be observed: whether trying the task again is pointless.
+    :param final: for one that could not be observed: whether trying the task again is pointless.
     """
 
     execution_id: str
@@ -66,7 +66,7 @@ class Outcome(NamedTuple):
     def to_xcom(self, *, only_ids: bool = False) -> dict[str, Any]:
         """What a task returns.
 
-        :param only_ids: it did not wait.
+        :param only_ids: whether the task did not wait, so that only ids are known.
         """
         if only_ids:
             return {"execution_id": self.execution_id or None, "workflow_id": self.workflow_id, "url": self.url}

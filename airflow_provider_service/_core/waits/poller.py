@@ -1,8 +1,8 @@
 """The shared poller: all waits of an event loop on one server, key and interval are served by one loop of requests.
 
 A round lists the active executions, newest first, 250 a page, and reads by id only those that are no longer among
-them. While the waits are few, it reads each by id: whatever needs fewer requests. No answer holds up the waits that it
-is not about: a round does not wait for its reads by id, nor for a list that hangs.
+them. While there are few waits, it reads each by id, if that needs fewer requests. An answer delays only the waits that
+it is about: a round waits neither for its reads by id, nor for a list that hangs.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ log = logging.getLogger(__name__)
 class PollResult(NamedTuple):
     """What one poll saw.
 
-    :param is_met: whether what is waited for is there.
-    :param message: what was seen, in a line.
+    :param is_met: whether the condition of the wait is met.
+    :param message: what was seen, in one line.
     :param result: what a task returns of it.
     """
 
@@ -40,7 +40,7 @@ class Check(Protocol):
 
     @property
     def unmet(self) -> str:
-        """A sentence that says that what is waited for has not come."""
+        """The beginning of a sentence which says that the condition was not met."""
         ...
 
     def poll(self, client: ServiceClient) -> PollResult:

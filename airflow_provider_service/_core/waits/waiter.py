@@ -37,12 +37,12 @@ class Waiter(Watch):
         self._context = copy_context()
 
     def saw_active(self) -> None:
-        """Record it, in the context of the wait."""
+        """Record in the context of the wait that its execution was seen and has not ended."""
         if self.in_trouble:
             self._context.copy().run(super().saw_active)
 
     def poll_failed(self, error: Exception, *, has_other_way: bool = False) -> Outcome | None:
-        """Record it, in the context of the wait."""
+        """Record a failed poll in the context of the wait."""
         return self._context.copy().run(partial(super().poll_failed, error, has_other_way=has_other_way))
 
     @property

@@ -1,4 +1,4 @@
-"""A wait for an execution: its settings, and its reads, with their one deadline and their one tolerance of faults."""
+"""A wait for an execution: its settings, and its polls, which share one deadline and one fault tolerance."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class BridgeSecret:
 
     @property
     def fingerprint(self) -> str:
-        """Tells one secret from another, and does not show it."""
+        """A text that identifies the secret without showing it."""
         return self._derived("fingerprint")[:12]
 
     def data(self) -> dict[str, str]:

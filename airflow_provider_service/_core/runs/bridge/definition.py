@@ -17,7 +17,7 @@ from airflow_provider_service.client.resources._webhooks import WEBHOOK_NODE
 if TYPE_CHECKING:
     from airflow_provider_service.client.models import Workflow
 
-#: Grows with every change of what follows; an older bridge is updated, a newer one is left as it is.
+#: Increases with every change of this module; an older bridge is updated, a newer one is left as it is.
 VERSION = 1
 NAME = "Airflow bridge"
 TAG = "airflow-bridge"
@@ -33,8 +33,7 @@ are overwritten. The executions are kept, because Airflow looks for its runs amo
 Version {VERSION}"""
 _VERSION = re.compile(rf"{re.escape(_TITLE)}.*Version (\d{{1,9}})\s*", re.DOTALL)
 _STICKY_NOTE = "n8n-nodes-base.stickyNote"
-# What is written behind an expression makes its value text. Without a workflow id, as null, the service would start
-# any workflow it likes.
+# Appended to an expression, this makes its value text: for null as the id, the service would start any workflow.
 _AS_TEXT = "{{ '' }}"
 
 
@@ -46,14 +45,14 @@ class CredentialReference(NamedTuple):
 
 
 class Address(NamedTuple):
-    """What tells the webhook of one bridge from that of another."""
+    """What distinguishes the webhook of one bridge from that of another."""
 
     path: str
     webhook_id: str
 
     @classmethod
     def new(cls) -> Address:
-        """An address that nobody else has."""
+        """A new, unique address."""
         return cls(f"airflow-bridge-{uuid.uuid4().hex}", str(uuid.uuid4()))
 
 

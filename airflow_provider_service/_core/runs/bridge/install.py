@@ -50,7 +50,7 @@ _LAST = datetime.max.replace(tzinfo=UTC)
 
 
 class Installed(NamedTuple):
-    """A bridge that is in place, and what was done for that."""
+    """An installed bridge, and what was done to install it."""
 
     workflow: Workflow
     outcome: Outcome

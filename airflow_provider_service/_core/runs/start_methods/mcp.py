@@ -1,7 +1,7 @@
 """Start a workflow through the service's MCP endpoint, which names the execution that it starts.
 
-The run key travels where the trigger takes data of any shape. A schedule, a chat or a manual trigger does not: whether
-a call whose answer was lost has started something is told by what was started since.
+The run key travels where the trigger takes data of any shape. A schedule, a chat or a manual trigger does not: if the
+answer to its call is lost, only the executions that were started since show whether the call has started one.
 """
 
 from __future__ import annotations
