@@ -72,7 +72,7 @@ class HookDataTables(DataTables):
 
         :param rows: a DataFrame of pandas or polars, an Arrow table or stream or anything else with
             ``__arrow_c_stream__`` or ``__dataframe__``; mappings of columns to values, in a list or a generator; or a
-            list or generator of DataFrames. What is not of pandas needs the extra ``arrow``.
+            list or generator of DataFrames. Anything but pandas needs the extra ``arrow``.
         :returns: what was read, and what became of the table's rows.
         :raises ServiceInputError: a row, a name of a column or an option does not fit, or a library is missing; nothing
             was written.
@@ -123,7 +123,7 @@ class HookDataTables(DataTables):
         :param project_name: exact name of that project, instead of its id.
         :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``; None for all rows.
         :param search: text that a row must contain in any column, regardless of case; None for all rows.
-        :param columns: columns to read, in order; None (the default) for all of them, those of the service among them.
+        :param columns: columns to read, in order; None (the default) for all of them, including those of the service.
         :returns: a ``pyarrow.Table``: ``id`` as int64, numbers as float64, dates as timestamps of milliseconds in UTC.
         :raises ServiceInputError: pyarrow is not installed, or a column is unknown.
         :raises ServiceLookupError: no table has the name, or several do.
@@ -150,7 +150,7 @@ class HookDataTables(DataTables):
         :param project_name: exact name of that project, instead of its id.
         :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``; None for all rows.
         :param search: text that a row must contain in any column, regardless of case; None for all rows.
-        :param columns: columns to read, in order; None (the default) for all of them, those of the service among them.
+        :param columns: columns to read, in order; None (the default) for all of them, including those of the service.
         :returns: a ``pandas.DataFrame`` whose types do not depend on the values: ``id`` as int64, numbers as float64
             (null is NaN), booleans as ``boolean`` (null is ``pd.NA``), dates as ``datetime64[ms, UTC]`` (null is
             ``NaT``), text as pandas reads it from Arrow.

@@ -27,7 +27,7 @@ _COMMS = "airflow.sdk.execution_time.comms"
 
 
 class EndingTask:
-    """Stops the execution of a task that a person or a time limit has ended, and leaves it to the next attempt if not.
+    """Stops the execution of a task that a person or a time limit has ended; otherwise leaves it to the next attempt.
 
     Airflow calls ``on_kill`` in a signal handler, in the thread of the task. The handler must not wait long, and must
     not ask Airflow while this thread is in the middle of another request to Airflow. What cannot be decided there is

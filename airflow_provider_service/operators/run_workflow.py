@@ -65,9 +65,9 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
     :param payload: what the trigger takes: the JSON body of a webhook, or its query if the method is ``GET``; the
         fields of a form; the text of a chat; the input of a sub-workflow, as a mapping or a list of mappings; None (the
         default) for a schedule or a manual trigger. Pass text that contains braces as ``literal``, from ``airflow.sdk``
-        (``airflow.utils.template`` before Airflow 3). A template makes text: pass a mapping whose values are templates,
-        or set ``render_template_as_native_obj`` of the DAG; a template that makes the text of a mapping or a list is
-        refused.
+        (``airflow.utils.template`` before Airflow 3). A template renders to text: pass a mapping with templates as
+        values, or set ``render_template_as_native_obj`` of the DAG. A template that renders to the text of a mapping or
+        a list is refused.
     :param trigger_node: name of the trigger node; required if the workflow has several that could start it; None (the
         default) for the only one.
     :param webhook_conn_id: Airflow connection with the webhook's own authentication: user and password; for header

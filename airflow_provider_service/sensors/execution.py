@@ -76,8 +76,8 @@ class ServiceExecutionSensor(ServiceBaseSensor):
         ``[operators] default_deferrable``.
     :param poke_interval: seconds, or a timedelta, between two polls; 10 seconds by default.
     :param return_output: what to return: the output of the node that ran last (``"last_node"``), the output of another
-        node (``{"node": "Name"}``), or none (``"none"``, the default). It may hold whatever the workflow was called
-        with, headers and their secrets included.
+        node (``{"node": "Name"}``), or none (``"none"``, the default). It may contain whatever the workflow was called
+        with, including headers and their secrets.
     :param max_output_items: number of items to return at most; None (the default) for all.
     :param output_path: file for output that is larger than 48 kB of JSON: a path, or an address such as
         ``"s3://my_conn@bucket/{{ run_id }}.json"``, in which an Airflow connection may be named. None (the default)

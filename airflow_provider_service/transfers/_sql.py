@@ -64,7 +64,7 @@ def query_rows(
         note_columns(names)
         while fetched:
             for row in fetched:
-                # The connection can choose cursors that give mappings.
+                # The connection can choose cursors that return mappings.
                 values = row.values() if isinstance(row, Mapping) else row
                 yield dict(zip(names, values, strict=True))
             fetched = cursor.fetchmany(fetch_rows)

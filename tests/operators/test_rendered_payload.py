@@ -1,4 +1,4 @@
-"""A template makes text unless the DAG says otherwise: the text of a mapping never becomes the body of a call."""
+"""A template renders to text unless the DAG says otherwise: the text of a mapping never becomes the body of a call."""
 
 from __future__ import annotations
 
