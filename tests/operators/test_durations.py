@@ -65,7 +65,7 @@ def test_a_long_call_is_limited_by_it(
         execute(operator, **{**arguments, "version": "0.9.0"})
     simulator.inject("latency", times=None, method=method, seconds=600)
 
-    with pytest.raises(ServiceTimeoutError, match=rf"{method} .*within 0\.3 s"):
+    with pytest.raises(ServiceTimeoutError, match=rf"{method} .*within the timeout of 0\.3 s"):
         execute(operator, **arguments, timeout=given)
 
 
