@@ -69,7 +69,7 @@ def test_a_webhook_that_is_being_released_is_worth_another_attempt(execute, clie
     simulator.clock.advance(1)
     simulator.state.publish_delay = 600
     client.workflows.deactivate(rival)
-    with pytest.raises(errors.ServiceConflictError, match="Its webhooks are POST 'taken'; the key sees no active workflow"):
+    with pytest.raises(errors.ServiceConflictError, match="POST 'taken'; the key sees no active workflow"):
         execute(ServiceActivateWorkflowOperator, workflow_id=other)
     simulator.clock.advance(601)
     assert execute(ServiceActivateWorkflowOperator, workflow_id=other)["active"]
