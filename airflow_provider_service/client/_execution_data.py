@@ -280,9 +280,16 @@ def pinned_nodes(execution: Execution) -> frozenset[str]:
 
 
 def sub_execution_id(execution: Execution) -> str | None:
-    """The id of the first execution that one of its nodes has started, or None."""
-    started = (one.execution_id for node in _runs(execution) for one in sub_executions_of(execution, node))
-    return next(started, None)
+    """The id of the first execution that one of its nodes has started for a whole run, or None.
+
+    Items do not count: a node also passes on the items of its sub-workflow, which may name executions further down.
+    """
+    for runs in _runs(execution).values():
+        for run in _list(runs):
+            found = _at(run, "metadata", "subExecution", "executionId")
+            if found:
+                return str(found)
+    return None
 
 
 def parent_execution_id(execution: Execution) -> str | None:

@@ -17,6 +17,7 @@ from airflow_provider_service.client._execution_data import (
     nodes_of,
     output_of,
     starting_items,
+    sub_execution_id,
     with_data,
 )
 from airflow_provider_service.client.models import Execution
@@ -34,6 +35,15 @@ def execution(data: dict[str, Any]) -> Execution:
 )
 def test_an_id_as_a_number(id_: str, number: int) -> None:
     assert Execution.model_validate({"id": id_, "status": "error"}).number == number
+
+
+@pytest.mark.parametrize(("of_run", "found"), [({"subExecution": {"executionId": "8"}}, "8"), ({}, None)])
+def test_the_sub_execution_of_a_run_is_none_that_an_item_names(of_run: dict[str, Any], found: str | None) -> None:
+    """A node passes on the items of its sub-workflow, and these may name what that has started."""
+    item = {"json": {}, "metadata": {"subExecution": {"executionId": "9", "workflowId": "w"}}}
+    node = {"data": {"main": [[item]]}, "metadata": of_run}
+
+    assert sub_execution_id(execution({"resultData": {"runData": {"Start": [node]}}})) == found
 
 
 @pytest.mark.parametrize(
