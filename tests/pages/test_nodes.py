@@ -154,5 +154,5 @@ def test_a_workflow_of_any_size_opens_at_the_node_that_failed(size):
 
     text = html(shown)
     assert shown.opens_at.name == f"Step {failing + 1}: prepare orders"
-    assert f'data-opens-at="box-{shown.opens_at.anchor}"' in text
+    assert f'id="box-{shown.opens_at.anchor}" href="#row-{shown.opens_at.anchor}" tabindex="0"' in text
     assert len(text) < 2_000 * size + 3_000

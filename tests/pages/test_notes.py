@@ -85,16 +85,16 @@ def test_the_smaller_of_two_notes_is_in_front():
 def test_notes_are_drawn_behind_everything_and_their_texts_above_each_other():
     page = html(workflows.noted())
 
-    kinds = re.findall(r'class="(note-text|note|line|label|node)\b', page)
+    kinds = re.findall(r'class="(sticky-text|sticky|line|label|node)\b', page)
     order = [kind for at, kind in enumerate(kinds) if kind != "label" and kind not in kinds[:at]]
-    assert order == ["note", "line", "note-text", "node"]
-    assert kinds[: kinds.index("line")] == ["note"] * 7
+    assert order == ["sticky", "line", "sticky-text", "node"]
+    assert kinds[: kinds.index("line")] == ["sticky"] * 7
 
 
 def test_the_text_of_a_note_is_plain():
     page = html(execution([node("A"), note(f"## {HOSTILE}\n\n**bold** </div>", -600, 0)], {}, {}))
 
-    [text] = re.findall(r'class="note-text".*?<div>(.*?)</div>', page, re.DOTALL)
+    [text] = re.findall(r'class="sticky-text".*?<div>(.*?)</div>', page, re.DOTALL)
     assert text.startswith("&lt;img src=x onerror=alert(1)&gt;")
     assert text.endswith("{{ 7*7 }}\nbold &lt;/div&gt;")
     assert "<img" not in page
@@ -103,7 +103,7 @@ def test_the_text_of_a_note_is_plain():
 def test_the_text_of_a_note_is_cut_and_holds_no_secret():
     page = html(execution([node("A"), note(f"Key: the-secret {'x' * 10_000}", 0, 300)], {}, {}), secrets=["the-secret"])
 
-    [text] = re.findall(r'class="note-text".*?<div>(.*?)</div>', page, re.DOTALL)
+    [text] = re.findall(r'class="sticky-text".*?<div>(.*?)</div>', page, re.DOTALL)
     assert text.startswith("Key: ***")
     assert text.endswith("...")
     assert len(text) == MAX_NAME_CHARS
@@ -117,7 +117,7 @@ def test_a_note_has_one_of_the_colours_of_the_page(color, colour):
     [one] = drawn(node("A"), note("x", 0, 0, color=color)).notes
 
     assert one.colour == colour
-    assert f".note-{colour} " in rendering.asset("pages.css").decode()
+    assert f".sticky-{colour} " in rendering.asset("pages.css").decode()
 
 
 @pytest.mark.parametrize("content", [None, 3, [], {}, "", "  \n ", "## "])

@@ -78,7 +78,7 @@
     const isFirst = scale === null;
     if (isFirst) scale = fitting() >= WITH_NAMES ? Math.min(1, fitting()) : READABLE;
     show();
-    const box = isFirst && document.getElementById(place().dataset.opensAt);
+    const box = isFirst && document.querySelector("#drawing .node[tabindex='0']");
     if (box) centre(box);
     showFrame();
   }
