@@ -56,7 +56,8 @@ def _open(hook: ServiceHook, name: str) -> None:
         _ = hook.config
     except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything, with a secret in its text
         reason = error.reason if isinstance(error, ServiceConfigError) else error_text(error)
-        raise ServiceConfigError(f"'{name}' cannot be used: {reason}", source="connection") from None
+        others = f"; or set {_ADDRESS} and {_KEY}, or give --conn-id" if name == _DEFAULT else ""
+        raise ServiceConfigError(f"'{name}' cannot be used: {reason}{others}", source="connection") from None
 
 
 def _from_environment() -> tuple[str, str | None]:

@@ -61,7 +61,9 @@ def test_the_status_of_a_process(simulator, folder, tmp_path):
     assert (plan.returncode, plan.stdout.splitlines()[0]) == (3, "Plan: create 2, activate 2")
     absent = call(tmp_path / "home", *ALONE, "plan", folder)
     assert absent.returncode == 1
-    assert absent.stderr.splitlines()[-1].startswith("Error: connection: 'service_default' cannot be used: ")
+    error = absent.stderr.splitlines()[-1]
+    assert error.startswith("Error: connection: 'service_default' cannot be used: ")
+    assert error.endswith("; or set SERVICE_URL and SERVICE_API_KEY, or give --conn-id")
 
 
 def test_output_of_libraries_does_not_damage_the_json(simulator, folder, tmp_path):

@@ -275,6 +275,18 @@ def test_retries_are_logged_without_the_key(server: requests_mock.Mocker, caplog
     assert KEY not in caplog.text
 
 
+def test_the_log_gives_the_same_reason_for_a_retry_once(
+    server: requests_mock.Mocker, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.get(f"{ROOT}/x", [{"status_code": 503}, {"status_code": 503}, {"status_code": 429}, {"json": 1}])
+
+    Client().request("GET", "/x")
+
+    tries = [record.message for record in caplog.records if "failed; trying again in" in record.message]
+    assert [message.split("Try ")[1][0] for message in tries] == ["1", "2", "3"]
+    assert [message.startswith("GET /x: ") for message in tries] == [True, False, True]
+
+
 def test_the_timeout_of_a_call_overrides_that_of_the_connection(server: requests_mock.Mocker) -> None:
     server.get(f"{ROOT}/x", json=1)
     client = Client(timeout=30, connect_timeout=2)

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import requests
@@ -271,7 +272,7 @@ def _retrying(repeatable: bool, seconds: float, stopped: threading.Event | None 
         # Tenacity's own conditions always use the system's clock.
         stop=lambda state: stopped.is_set() or clock().monotonic() + state.upcoming_sleep >= end,
         sleep=sleep,
-        before_sleep=_log_retry,
+        before_sleep=partial(_log_retry, set()),
         reraise=True,
     )
 
@@ -299,11 +300,14 @@ def _pause(state: RetryCallState) -> float:
     return max(_exponential_jitter(state), min(asked or 0.0, MAX_RETRY_AFTER))
 
 
-def _log_retry(state: RetryCallState) -> None:
+def _log_retry(said: set[str], state: RetryCallState) -> None:
+    """Log a failed try, and its reason unless an earlier try has failed for the same."""
     pause = state.next_action.sleep if state.next_action else 0.0
     error = _error_of(state)
     level = logging.INFO if isinstance(error, ServiceError) and error.is_momentary else logging.WARNING
-    log.log(level, "%s. Try %d failed; trying again in %.1f s", error, state.attempt_number, pause)
+    reason = "" if (text := str(error)) in said else f"{text}. "
+    said.add(text)
+    log.log(level, "%sTry %d failed; trying again in %.1f s", reason, state.attempt_number, pause)
 
 
 def _error_of(state: RetryCallState) -> BaseException | None:
