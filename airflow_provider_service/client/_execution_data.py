@@ -182,13 +182,20 @@ def tokens_of(execution: Execution, node: str) -> int:
 
 
 def sub_executions_of(execution: Execution, node: str) -> Iterator[SubExecution]:
-    """The executions that a node has started: one for a run of it, or one for each item."""
+    """The executions that a node has started, each once: one for a run of it, or one for each item of a run.
+
+    Items count only if the run says that it has started executions by itself: other nodes pass items on as they are.
+    """
+    seen = set()
     for run in _list(_runs(execution).get(node)):
-        items = (item for output in _outputs(run) for item in _list(output))
-        for place in chain([run], items):
-            found = _at(place, "metadata", "subExecution") if isinstance(place, dict) and "metadata" in place else None
+        metadata = _at(run, "metadata")
+        has_started_for_items = _at(metadata, "subExecutionsCount") and _at(metadata, "subExecution") is None
+        items = (item for output in _outputs(run) for item in _list(output)) if has_started_for_items else ()
+        for place in (run, *items):
+            found = _at(place, "metadata", "subExecution")
             ids = _at(found, "workflowId"), _at(found, "executionId")
-            if all(isinstance(one, (str, int)) and one for one in ids):
+            if all(isinstance(one, (str, int)) and one for one in ids) and ids not in seen:
+                seen.add(ids)
                 yield SubExecution(*map(str, ids))
 
 

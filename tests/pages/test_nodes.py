@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
@@ -88,16 +89,33 @@ def test_executions_that_a_node_has_started_are_links():
     assert 'href="https://service.example.com/workflow/sub1/executions/812"' in html(view(workflows.agent()))
 
 
+def of_sub(*executions: str) -> dict[str, Any]:
+    """The output of a node whose items name executions."""
+    subs = ({"executionId": one, "workflowId": "s"} for one in executions)
+    return {"main": [[{"json": {}, "metadata": {"subExecution": one}} for one in subs], [{"json": {}}, None]]}
+
+
 def test_executions_that_a_node_has_started_for_each_item_are_links():
-    items = [{"json": {}, "metadata": {"subExecution": {"executionId": one, "workflowId": "s"}}} for one in "567"]
-    runs = {
-        "A": [run(0, data={"main": [[*items[:2], {"json": {}}, None], [items[2]]]}, metadata={"subExecutionsCount": 3})]
-    }
+    runs = {"A": [run(0, data=of_sub("5", "5", "6", "7"), metadata={"subExecutionsCount": 3})]}
 
     page = html(view(execution([node("A")], {}, runs)))
 
     for one in "567":
-        assert f'href="https://service.example.com/workflow/s/executions/{one}"' in page
+        assert page.count(f'href="https://service.example.com/workflow/s/executions/{one}"') == 1
+
+
+def test_only_the_node_that_has_started_executions_leads_to_them():
+    """Items name the executions from which they come wherever they pass."""
+    own = {"subExecution": {"executionId": "4", "workflowId": "s"}, "subExecutionsCount": 1}
+    runs = {
+        "For each item": [run(0, data=of_sub("5"), metadata={"subExecutionsCount": 1})],
+        "Passes": [run(100, data=of_sub("5"))],
+        "Of a child that starts others": [run(200, data=of_sub("6"), metadata=own)],
+    }
+
+    shown = view(execution(map(node, runs), {}, runs))
+
+    assert [[one.execution_id for one in shown.node(name).sub_executions] for name in runs] == [["5"], [], ["4"]]
 
 
 @pytest.mark.parametrize("found", [None, 3, {"executionId": "1"}, {"executionId": ["1"], "workflowId": "w"}])
@@ -108,8 +126,8 @@ def test_what_names_no_execution_is_no_link(found):
 
 
 def test_hostile_ids_of_executions_lead_nowhere_else():
-    found = {"executionId": '../../x"><script>', "workflowId": "javascript:alert(1)"}
-    runs = {"A": [run(0, metadata={"subExecution": found})] * 100}
+    found = ({"executionId": f'../../{at}"><script>', "workflowId": "javascript:alert(1)"} for at in range(100))
+    runs = {"A": [run(0, metadata={"subExecution": one}) for one in found]}
 
     shown = view(execution([node("A")], {}, runs))
 
