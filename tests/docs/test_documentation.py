@@ -46,7 +46,7 @@ EXPORTS = {
         for _, kind, text in BLOCKS
         if kind == "sh"
         for line in text.splitlines()
-        if line.startswith("export ") and bool(re.search("(SERVICE|N8N)_DEFAULT", line)) is own
+        if line.startswith("export AIRFLOW_CONN_") and bool(re.search("(SERVICE|N8N)_DEFAULT", line)) is own
     ]
     for own in (True, False)
 }
