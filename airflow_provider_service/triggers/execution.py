@@ -44,8 +44,9 @@ class ServiceExecutionTrigger(BaseTrigger):
     """Fires once, when an execution has ended or cannot be observed, or when the deadline has passed.
 
     The event is ``{"execution_id", "verdict", "message", "status", "workflow_id", "started_at", "stopped_at", "url",
-    "final"}``. The verdict is ``"succeeded"``, ``"failed"``, ``"vanished"``, ``"timed_out"`` or ``"unobservable"``. Of
-    the last, ``final`` says whether trying again is pointless.
+    "final", "is_overdue"}``. The verdict is ``"succeeded"``, ``"failed"``, ``"vanished"``, ``"timed_out"`` or
+    ``"unobservable"``. Of the last, ``final`` says whether trying again is pointless, and ``is_overdue`` whether the
+    deadline has passed.
 
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``.
     :param execution_id: id of the execution.

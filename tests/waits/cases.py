@@ -78,6 +78,12 @@ def fail_for_good(simulator: ServiceSimulator, execution_id: str) -> None:
     simulator.inject("status", times=None, path=POLLS, status=503)
 
 
+def fail_completely(simulator: ServiceSimulator, execution_id: str) -> None:
+    """It succeeds, but nothing is answered any longer: neither a read nor a stop."""
+    simulator.finish_execution(execution_id, "success")
+    simulator.inject("status", times=None, status=503)
+
+
 def restart(simulator: ServiceSimulator, execution_id: str) -> None:
     simulator.clock.advance(1)  # so that it has come to its second node
     simulator.restart(boot_seconds=TOLERANCE / 2)
@@ -108,6 +114,9 @@ UNOBSERVABLE = "execution {id} could not be observed and may still be running: "
 UNAVAILABLE = (
     UNOBSERVABLE + "reading it failed for more than 0.3 s, last: the service is not available "
     "now (HTTP 503) - the service says: 'Service Unavailable'"
+)
+OVERDUE_UNSEEN = UNAVAILABLE.replace(
+    "reading it failed for more than 0.3 s", "the deadline passed while reading it failed"
 )
 UNAUTHORIZED = (
     UNOBSERVABLE + "the key was refused (HTTP 401) - the service says: 'Unauthorized'. It may be "
@@ -149,10 +158,18 @@ TIMEOUT = Case(
     "execution {id} had not ended 0.8 s after the wait began",
     {"timeout": 0.8},
 )
+# The wait would still tolerate the faults, so its deadline comes first.
+OVERDUE = Case(
+    "timeout during faults",
+    fail_completely,
+    *UNOBSERVED,
+    OVERDUE_UNSEEN,
+    {"timeout": 0.8, "fault_tolerance": 60.0},
+)
 CANNOT_SEE = (
     Case("faults without end", fail_for_good, *UNOBSERVED, UNAVAILABLE),
     Case("key revoked", revoke, *UNOBSERVED, UNAUTHORIZED),
 )
 MAY_NOT_SEE = Case("scope taken away", take_scope, *UNOBSERVED_FOR_GOOD, LACKS_SCOPE)
-FAILS = (*ENDS_BADLY, VANISHES, TIMEOUT, *CANNOT_SEE, MAY_NOT_SEE)
+FAILS = (*ENDS_BADLY, VANISHES, TIMEOUT, OVERDUE, *CANNOT_SEE, MAY_NOT_SEE)
 CASES = (*SUCCEEDS, *FAILS)

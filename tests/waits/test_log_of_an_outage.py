@@ -124,10 +124,10 @@ async def test_a_list_that_takes_too_long_is_no_outage_while_reads_by_id_work(lo
     slow = ServiceTimeoutError("r", method="GET", path="/executions")
     one = Waiter(wait_for("1", fault_tolerance=30.0))
     for _ in range(5):
-        one.poll_failed(slow, has_other_way=True)
+        one.poll_failed(slow, is_quiet=True)
         one.saw_active()
     assert not logs.lines
-    one.poll_failed(slow, has_other_way=True)
+    one.poll_failed(slow, is_quiet=True)
     one.poll_failed(slow)
     assert len(logs.lines["none"]) == 1
 

@@ -27,6 +27,7 @@ from .cases import (
     LONG_TOLERANCE,
     MAY_NOT_SEE,
     OUTAGE,
+    OVERDUE,
     SUCCESS,
     TIMEOUT,
     TOLERANCE,
@@ -90,7 +91,7 @@ class Waiting:
         self._simulator.clear_requests()
         case, ti = case or self._case, TaskInstance(number)
         arguments = {"fault_tolerance": TOLERANCE, **case.options, **options}
-        polls = 1 if case is TIMEOUT else 2  # on a busy machine, time may be up after the first
+        polls = 1 if case in {TIMEOUT, OVERDUE} else 2  # on a busy machine, time may be up after the first
         with Meanwhile(self._simulator, lambda one: case.act(self._simulator, one), polls=polls) as meanwhile:
             ending = run_to_end(lambda: self._mode.task(self._target, interval=INTERVAL, **arguments), ti, self._beside)
         assert meanwhile.execution_id is not None, f"the task has not looked {polls} times"
@@ -121,7 +122,7 @@ def test_every_way_to_wait_ends_alike(case: Case, mode: Mode, waiting: Wait) -> 
     seen = waiting(mode, case).attempt()
 
     assert seen.ending.kind == (case.operator if mode.starts else case.sensor), seen
-    fate = "; it was stopped" if case is TIMEOUT and mode.starts else ""
+    fate = {TIMEOUT: "; it was stopped", OVERDUE: "; it could NOT be stopped"}.get(case, "") if mode.starts else ""
     assert seen.ending.message == seen.expected(case.message) + fate
     if seen.ending.kind == "returned":
         assert seen.ending.value["execution_id"] == seen.execution_id
@@ -156,7 +157,7 @@ def test_skipping_is_the_same(option: str, case: Case, mode: Mode, waiting: Wait
     seen = waiting(mode, case).attempt(**{option: True})
 
     # That it could not be observed says nothing of how it ended, so only never_fail skips then.
-    fails = option == "soft_fail" and case in {*CANNOT_SEE, MAY_NOT_SEE}
+    fails = option == "soft_fail" and case in {OVERDUE, *CANNOT_SEE, MAY_NOT_SEE}
     assert seen.ending.kind == (case.sensor if fails else "AirflowSkipException")
     assert seen.ending.message == seen.expected(case.message)
 

@@ -212,7 +212,7 @@ class BrokenWait(Waiter):
     def poll(self, client: ServiceClient) -> Outcome | None:
         raise RuntimeError("nobody has thought of this")
 
-    def poll_failed(self, error: Exception, *, has_other_way: bool = False) -> Outcome | None:
+    def poll_failed(self, error: Exception, *, is_quiet: bool = False) -> Outcome | None:
         raise RuntimeError("nor of this")
 
 

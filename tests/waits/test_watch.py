@@ -10,9 +10,10 @@ import pytest
 from airflow_provider_service._core.waits import stop
 from airflow_provider_service._core.waits.faults import MIN_FAILURES
 from airflow_provider_service._core.waits.outcome import Outcome
-from airflow_provider_service._core.waits.stop import stop_execution
+from airflow_provider_service._core.waits.stop import stop_execution, stop_overdue
 from airflow_provider_service._core.waits.watch import Watch
 from airflow_provider_service.client import ServiceClient, ServiceConfig
+from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceTimeoutError
 from airflow_provider_service.simulator import ServiceSimulator
 from tests.set_clock import SetClock
@@ -156,3 +157,45 @@ def test_stopping_takes_one_short_request(
     assert stop_execution(config, simulator.start_execution(workflow_id)) is False
     [request] = simulator.requests
     assert request.status is None, "it was answered before"
+
+
+def overdue(simulator: ServiceSimulator, client: ServiceClient, execution_id: str) -> Outcome:
+    """A wait whose deadline passes while reads fail, as its outcome."""
+    simulator.inject("status", status=503)
+    outcome = Watch(wait_for(execution_id, deadline=clock().now(), fault_tolerance=60.0)).poll(client)
+    assert outcome is not None
+    assert (outcome.verdict, outcome.is_overdue) == ("unobservable", True)
+    return outcome
+
+
+def test_a_stop_while_the_service_is_away_asks_once_and_promises_nothing(
+    simulator: ServiceSimulator, workflow_id: str, client: ServiceClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = simulator.start_execution(workflow_id)
+    before = overdue(simulator, client, one)
+    simulator.inject("status", times=None, status=503)
+    simulator.clear_requests()
+    caplog.clear()
+    config = client.transport.config.model_copy(update={"retry_deadline": 60.0})
+    with ServiceClient(config) as retrying:
+        after = stop_overdue(retrying, before, wait_for(one))
+
+    assert after == before._replace(message=f"{before.message}; it could NOT be stopped")
+    assert [request.method for request in simulator.requests] == ["POST", "GET"]
+    assert "tolerated" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("status", "verdict", "message"),
+    [
+        ("running", "timed_out", "execution {} had not ended 60 s after the wait began; it was stopped"),
+        ("success", "succeeded", "execution {} ended with status 'success'"),
+    ],
+)
+def test_a_stop_after_the_service_is_back_finds_out_what_the_wait_could_not_see(
+    status: str, verdict: str, message: str, simulator: ServiceSimulator, workflow_id: str, client: ServiceClient
+) -> None:
+    one = simulator.start_execution(workflow_id, status=status)
+    outcome = stop_overdue(client, overdue(simulator, client, one), wait_for(one))
+
+    assert (outcome.verdict, outcome.message) == (verdict, message.format(one))

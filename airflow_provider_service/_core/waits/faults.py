@@ -22,11 +22,13 @@ class FaultTolerance:
     :param seconds: for how long polls may keep failing; None tolerates any fault for as long as it lasts.
     """
 
-    __slots__ = ("_failing_since", "_failures", "_is_logged", "_seconds", "_subject")
+    __slots__ = ("_failing_since", "_failures", "_is_logged", "_seconds", "_subject", "last_error")
 
     def __init__(self, subject: str, seconds: float | None) -> None:
         self._subject, self._seconds = subject, seconds
         self._failures, self._failing_since, self._is_logged = 0, 0.0, False
+        #: The failure of the last poll that failed.
+        self.last_error: Exception | None = None
 
     @property
     def in_trouble(self) -> bool:
@@ -39,18 +41,18 @@ class FaultTolerance:
             log.info("Reading %s works again, after %.0f s", self._subject, clock().monotonic() - self._failing_since)
         self._failures, self._is_logged = 0, False
 
-    def tolerates(self, error: Exception, *, has_other_way: bool = False) -> bool:
+    def tolerates(self, error: Exception, *, is_quiet: bool = False) -> bool:
         """Record a failed poll, and return whether the wait goes on.
 
-        :param has_other_way: whether the same is read in another way at once; that may work, so the log does not yet
-            say that reading fails.
+        :param is_quiet: whether a first failure is not logged yet: the same is read in another way at once, which may
+            work, or it is not read again.
         """
         now = clock().monotonic()
         if not self._failures:
             self._failing_since = now
-        self._failures += 1
+        self._failures, self.last_error = self._failures + 1, error
         goes_on = self._goes_on(error, now)
-        if goes_on and not self._is_logged and (self._failures > 1 or not has_other_way):
+        if goes_on and not self._is_logged and (self._failures > 1 or not is_quiet):
             self._is_logged = True
             self._log_beginning(error)
         return goes_on

@@ -40,6 +40,7 @@ class Outcome(NamedTuple):
     :param stopped_at: end of the execution, ISO 8601 in UTC.
     :param url: page of the execution, if known.
     :param final: for one that could not be observed: whether trying the task again is pointless.
+    :param is_overdue: for one that could not be observed: whether the deadline has passed meanwhile.
     """
 
     execution_id: str
@@ -51,6 +52,7 @@ class Outcome(NamedTuple):
     stopped_at: str | None = None
     url: str | None = None
     final: bool = False
+    is_overdue: bool = False
 
     def to_event(self) -> dict[str, Any]:
         """The outcome as the payload of a trigger event."""

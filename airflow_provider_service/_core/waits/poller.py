@@ -175,7 +175,7 @@ class Poller:
                     self._list_requests = math.inf
                 else:
                     is_slow = isinstance(error, errors.ServiceTimeoutError)
-                    await self._judge_each(waits, methodcaller("poll_failed", error, has_other_way=is_slow))
+                    await self._judge_each(waits, methodcaller("poll_failed", error, is_quiet=is_slow))
                     if not is_slow:
                         return
             except Exception:

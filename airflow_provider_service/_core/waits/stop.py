@@ -41,19 +41,30 @@ def stop_execution(config: ServiceConfig, execution_id: str) -> bool:
 
 
 def stop_overdue(client: ServiceClient, outcome: Outcome, wait: Wait) -> Outcome:
-    """Stop an execution if it did not end in time. If it has ended meanwhile, that outcome counts.
+    """Stop an execution that, as far as is known, did not end in time. If it has ended meanwhile, that outcome counts.
 
     :param outcome: how the wait ended.
     :param wait: the wait.
     :returns: the outcome that counts.
     """
     from airflow_provider_service._core.waits.watch import Watch
+    from airflow_provider_service.client import ServiceClient
 
-    if outcome.verdict != "timed_out":
+    if outcome.verdict != "timed_out" and not outcome.is_overdue:
         return outcome
-    was_stopped = stop_execution(client.transport.config, outcome.execution_id)
-    ended = Watch(replace(wait, deadline=math.inf)).poll(client)
+    config = client.transport.config
+    was_stopped = stop_execution(config, outcome.execution_id)
+    # Retries would take a minute while the service does not answer.
+    with ServiceClient(config.one_try()) as once:
+        ended = Watch(replace(wait, deadline=math.inf)).read(
+            client if was_stopped and not outcome.is_overdue else once, is_last=True
+        )
     if ended is not None and ended.status != "canceled":
         return ended
-    fate = "it was stopped" if was_stopped else "it could NOT be stopped and may still be running"
+    if was_stopped and outcome.is_overdue:
+        outcome = Watch(wait).timed_out()
+    if was_stopped:
+        fate = "it was stopped"
+    else:
+        fate = "it could NOT be stopped" + ("" if outcome.is_overdue else " and may still be running")
     return outcome._replace(message=f"{outcome.message}; {fate}")

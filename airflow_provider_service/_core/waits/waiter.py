@@ -41,9 +41,9 @@ class Waiter(Watch):
         if self.in_trouble:
             self._context.copy().run(super().saw_active)
 
-    def poll_failed(self, error: Exception, *, has_other_way: bool = False) -> Outcome | None:
+    def poll_failed(self, error: Exception, *, is_quiet: bool = False) -> Outcome | None:
         """Record a failed poll in the context of the wait."""
-        return self._context.copy().run(partial(super().poll_failed, error, has_other_way=has_other_way))
+        return self._context.copy().run(partial(super().poll_failed, error, is_quiet=is_quiet))
 
     @property
     def number(self) -> int:

@@ -93,21 +93,25 @@ class Watch(Wait):
 
     def poll(self, client: ServiceClient) -> Outcome | None:
         """Read the execution and judge it; None while the wait continues."""
-        outcome = self._read(client)
+        outcome = self.read(client)
         return self.timed_out() if outcome is None and not self.seconds_left else outcome
 
-    def _read(self, client: ServiceClient) -> Outcome | None:
+    def read(self, client: ServiceClient, *, is_last: bool = False) -> Outcome | None:
+        """Read the execution and judge it, whatever the time; None if it has not ended, or if that is not known.
+
+        :param is_last: whether the wait is over anyway, so that the log does not say that a failure is tolerated.
+        """
         try:
             execution = client.executions.get(self.execution_id)
         except errors.ServiceNotFoundError:
             return self._vanished()
         except errors.ServiceApiError as error:
-            return self.poll_failed(error)
+            return self.poll_failed(error, is_quiet=is_last)
         except errors.ServiceError as error:  # nothing was sent
             return broken(self.execution_id, error)
         except Exception as error:  # noqa: BLE001 - it is logged with its traceback
             # An unexpected answer must not fail other waits, and must not end this one at once.
-            return self.poll_failed(error)
+            return self.poll_failed(error, is_quiet=is_last)
         return self.saw(execution, client)
 
     def saw(self, execution: Execution, client: ServiceClient) -> Outcome | None:
@@ -123,22 +127,24 @@ class Watch(Wait):
             self._faults.succeeded()
         self._faults = None
 
-    def poll_failed(self, error: Exception, *, has_other_way: bool = False) -> Outcome | None:
+    def poll_failed(self, error: Exception, *, is_quiet: bool = False) -> Outcome | None:
         """Record a failed poll. Return the outcome if it is no longer tolerated.
 
-        :param has_other_way: whether the execution is read in another way at once.
+        :param is_quiet: whether a first failure is not logged.
         """
         self._faults = self._faults or FaultTolerance(f"execution {self.execution_id}", self.fault_tolerance)
-        if self._faults.tolerates(error, has_other_way=has_other_way):
+        if self._faults.tolerates(error, is_quiet=is_quiet):
             return None
-        # The message must not depend on whether a list or the execution itself was requested.
-        reason = error.explanation if isinstance(error, errors.ServiceError) else str(error)
+        reason = _reason(error)
         if isinstance(error, errors.ServiceError) and error.ends_wait:
             return self._unobservable(reason, final=error.final)
         return self._unobservable(f"reading it failed for more than {self.fault_tolerance:g} s, last: {reason}")
 
     def timed_out(self) -> Outcome:
-        """The outcome of a wait whose deadline has passed."""
+        """The outcome of a wait whose deadline has passed: what is not known of the execution is not claimed."""
+        if self._faults and self._faults.last_error:
+            reason = f"the deadline passed while reading it failed, last: {_reason(self._faults.last_error)}"
+            return self._unobservable(reason)._replace(is_overdue=True)
         message = f"execution {self.execution_id} had not ended {self.timeout:g} s after the wait began"
         return Outcome(self.execution_id, "timed_out", message)
 
@@ -152,6 +158,11 @@ class Watch(Wait):
             f"such executions, or it never existed (on_vanished='{self.on_vanished}')"
         )
         return Outcome(self.execution_id, "succeeded" if self.on_vanished == "succeed" else "vanished", message)
+
+
+def _reason(error: Exception) -> str:
+    # The message must not depend on whether a list or the execution itself was requested.
+    return error.explanation if isinstance(error, errors.ServiceError) else str(error)
 
 
 class PollStatistics:
