@@ -13,6 +13,7 @@ from typing import Any
 
 from airflow.providers.common.compat.sdk import (
     AirflowFailException,
+    AirflowSensorTimeout,
     AirflowSkipException,
     MappedOperator,
     TaskDeferred,
@@ -94,7 +95,7 @@ def run_task(
         given["ti"].pushed.clear()  # as Airflow does before each attempt
         try:
             return _attempt(task, given, number)
-        except (AirflowFailException, AirflowSkipException):
+        except (AirflowFailException, AirflowSensorTimeout, AirflowSkipException):
             raise
         except Exception:
             if number == attempts:

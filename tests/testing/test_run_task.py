@@ -11,6 +11,7 @@ import pytest
 from airflow.providers.common.compat.sdk import (
     DAG,
     AirflowFailException,
+    AirflowSensorTimeout,
     AirflowSkipException,
     BaseOperator,
     BaseSensorOperator,
@@ -165,7 +166,7 @@ def test_a_task_is_retried_as_airflow_would() -> None:
 
     with pytest.raises(ValueError, match="attempt 2"):
         run_task(Failing(task_id="t", error=ValueError, succeeds_in=3), attempts=2)
-    for final in (AirflowFailException, AirflowSkipException):
+    for final in (AirflowFailException, AirflowSensorTimeout, AirflowSkipException):
         with pytest.raises(final, match="attempt 1"):
             run_task(Failing(task_id="t", error=final, succeeds_in=3), attempts=5)
 
