@@ -283,8 +283,8 @@ def test_the_log_gives_the_same_reason_for_a_retry_once(
     Client().request("GET", "/x")
 
     tries = [record.message for record in caplog.records if "failed; trying again in" in record.message]
-    assert [message.split("Try ")[1][0] for message in tries] == ["1", "2", "3"]
-    assert [message.startswith("GET /x: ") for message in tries] == [True, False, True]
+    assert [message.split(". Try ")[1][0] for message in tries] == ["1", "2", "3"]
+    assert [message.startswith("GET /x: the same. Try") for message in tries] == [False, True, False]
 
 
 def test_the_timeout_of_a_call_overrides_that_of_the_connection(server: requests_mock.Mocker) -> None:

@@ -301,13 +301,14 @@ def _pause(state: RetryCallState) -> float:
 
 
 def _log_retry(said: set[str], state: RetryCallState) -> None:
-    """Log a failed try, and its reason unless an earlier try has failed for the same."""
+    """Log a failed try, and its whole reason unless an earlier try has failed for the same."""
     pause = state.next_action.sleep if state.next_action else 0.0
     error = _error_of(state)
     level = logging.INFO if isinstance(error, ServiceError) and error.is_momentary else logging.WARNING
-    reason = "" if (text := str(error)) in said else f"{text}. "
+    text = str(error)
+    reason = f"{text.partition(': ')[0]}: the same" if text in said else text  # it begins with the method and the path
     said.add(text)
-    log.log(level, "%sTry %d failed; trying again in %.1f s", reason, state.attempt_number, pause)
+    log.log(level, "%s. Try %d failed; trying again in %.1f s", reason, state.attempt_number, pause)
 
 
 def _error_of(state: RetryCallState) -> BaseException | None:
