@@ -350,7 +350,10 @@ class ServiceWaitError(ServiceError):
 
 
 class ServiceExecutionFailedError(ServiceError):
-    """The execution that a task started has failed or did not end in time. Trying the task again starts a new one."""
+    """The execution that a task started has failed or did not end in time.
+
+    Trying the task again starts a new one, unless the old one could not be stopped and still runs.
+    """
 
     not_processed = False
 

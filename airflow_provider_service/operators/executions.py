@@ -49,7 +49,8 @@ class ServiceRetryExecutionOperator(ServiceStartingOperator):
         by default.
     :param cancel_on_kill: stop the execution if a person or a time limit ends the task, or if it is killed in its last
         attempt; True by default. If the worker ends while attempts are left, the next attempt resumes the execution.
-    :param on_vanished: what to do if the execution cannot be found: ``"fail"`` (the default) or ``"succeed"``.
+    :param on_vanished: what to do if the execution cannot be found, or the key may not see it: ``"fail"`` (the default)
+        or ``"succeed"``.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`RunResult` of the new execution, with ``retry_of`` if it is awaited.
     """

@@ -62,6 +62,10 @@ class ServiceExecutionSensor(ServiceBaseSensor):
     the task if the execution failed, vanished or did not end in time. If a read fails, the wait repeats it, and later a
     retry of the task does, unless a person must change something first.
 
+    If the execution has not ended after ``timeout``, the sensor raises ``AirflowSensorTimeout`` and leaves it running.
+    If the execution could not be observed, it raises ``ServiceWaitError``, the only one that Airflow retries. Otherwise a
+    failure is an ``AirflowFailException``.
+
     Arguments of Airflow's own sensor apply as well. The task fails if the execution has not ended after ``timeout``
     (seconds, or a timedelta; Airflow's ``[sensors] default_timeout`` by default), which also limits a deferred wait.
     ``mode`` is ``"poke"`` (the default) or ``"reschedule"``, and is ignored if ``deferrable`` is True. ``soft_fail`` is
@@ -69,7 +73,8 @@ class ServiceExecutionSensor(ServiceBaseSensor):
 
     :param execution_id: id of the execution.
     :param on_vanished: what to do if the execution cannot be found: ``"fail"`` (the default) or ``"succeed"``. It
-        was deleted or pruned, its workflow does not save such executions, or it never existed.
+        was deleted or pruned, its workflow does not save such executions, the id is wrong, or the key may not see it.
+        With ``"succeed"`` a wrong id thus succeeds at once, and without output; the log has a warning then.
     :param fault_tolerance: seconds, or a timedelta, for which polls may keep failing before the task fails; 300 seconds
         by default.
     :param deferrable: wait in the triggerer, where thousands of waits share their requests; the default is Airflow's
@@ -155,7 +160,8 @@ class ServiceExecutionSensor(ServiceBaseSensor):
     def poke(self, context: Context) -> PokeReturnValue:
         """Read the execution once.
 
-        :raises AirflowSkipException: the wait ended without success; ``execute`` decides what that means.
+        :raises AirflowSkipException: the wait is over, but poking cannot end it: it ended without success, or output
+            is to be read. ``execute`` then decides what that means.
         """
         from airflow.providers.common.compat.sdk import PokeReturnValue
 
@@ -209,9 +215,11 @@ class ServiceExecutionSensor(ServiceBaseSensor):
         wanted = self._wanted_output()
         if wanted is None:
             return result
-        from airflow_provider_service._core.runs.output import read_output
+        from airflow_provider_service._core.runs.output import no_output, read_output
         from airflow_provider_service.hooks.service import ServiceHook
 
+        if outcome.status is None:
+            return {**result, **no_output()}
         with fail_without_retry(), ServiceHook(self.service_conn_id) as hook:
             return {**result, **read_output(hook.client, outcome.execution_id, wanted)}
 

@@ -107,25 +107,26 @@ UNOBSERVED = ("ServiceWaitError", "ServiceWaitError")
 UNOBSERVED_FOR_GOOD = ("AirflowFailException", "AirflowFailException")
 ENDED = "execution {id} ended with status"
 VANISHED = (
-    "execution {id} cannot be found: it was deleted or pruned, its workflow does not save such executions, or it "
-    "never existed (on_vanished='fail')"
+    "execution {id} cannot be found: it was deleted or pruned, its workflow does not save such executions, the id is "
+    "wrong, or the key of connection 'service_default' may not see it; it counts as failed, although its end was not "
+    "seen (on_vanished='fail')"
 )
 UNOBSERVABLE = "execution {id} could not be observed and may still be running: "
 UNAVAILABLE = (
-    UNOBSERVABLE + "reading it failed for more than 0.3 s, last: the service is not available "
-    "now (HTTP 503) - the service says: 'Service Unavailable'"
+    UNOBSERVABLE + "reading it failed for more than 0.3 s (fault_tolerance), last: the service is not available "
+    "now (HTTP 503) - the service says: 'Service Unavailable' (connection 'service_default')"
 )
 OVERDUE_UNSEEN = UNAVAILABLE.replace(
-    "reading it failed for more than 0.3 s", "the deadline passed while reading it failed"
+    "reading it failed for more than 0.3 s (fault_tolerance)", "the deadline passed while reading it failed"
 )
 UNAUTHORIZED = (
-    UNOBSERVABLE + "the key was refused (HTTP 401) - the service says: 'Unauthorized'. It may be "
+    UNOBSERVABLE + "the key was refused (HTTP 401) - the service says: 'Unauthorized'. The key may be "
     "mistyped, expired or deleted, or sent in the wrong header: see the connection's password, and its type, "
-    "which is 'n8n' for n8n (or its extra 'key_header': n8n expects X-N8N-API-KEY)"
+    "which is 'n8n' for n8n (or its extra 'key_header': n8n expects X-N8N-API-KEY) (connection 'service_default')"
 )
 LACKS_SCOPE = (
     UNOBSERVABLE + "the key lacks the scope 'execution:read' (HTTP 403) - the service says: 'Forbidden'. Give the key "
-    "that scope, or its user a role that holds it"
+    "that scope, or its user a role that holds it (connection 'service_default')"
 )
 
 LONG = {"fault_tolerance": LONG_TOLERANCE}
@@ -144,10 +145,10 @@ ENDS_BADLY = (
         "canceled",
         finish("canceled"),
         *FAILED,
-        ENDED + " 'canceled' at node 'Webhook': The execution was cancelled manually - {url}",
+        ENDED + " 'canceled' after node 'Webhook': The execution was cancelled manually - {url}",
     ),
-    Case("crashed", finish("crashed"), *FAILED, ENDED + " 'crashed' at node 'Webhook': {crash} - {url}"),
-    Case("restart while it runs", restart, *FAILED, ENDED + " 'crashed' at node 'Wait': {crash} - {url}", LONG),
+    Case("crashed", finish("crashed"), *FAILED, ENDED + " 'crashed' after node 'Webhook': {crash} - {url}"),
+    Case("restart while it runs", restart, *FAILED, ENDED + " 'crashed' after node 'Wait': {crash} - {url}", LONG),
 )
 VANISHES = Case("vanished", vanish, "AirflowFailException", "AirflowFailException", VANISHED)
 TIMEOUT = Case(

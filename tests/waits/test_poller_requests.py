@@ -186,8 +186,8 @@ async def test_faulty_lists_are_tolerated_for_a_while(
     events = await asyncio.gather(*waits)
     assert {event["verdict"] for event in events} == {"unobservable"}
     assert {event["message"].partition(": ")[2] for event in events} == {
-        "reading it failed for more than 0.5 s, last: the service is not available now (HTTP 503) "
-        "- the service says: 'Service Unavailable'"
+        "reading it failed for more than 0.5 s (fault_tolerance), last: the service is not available now (HTTP 503) "
+        "- the service says: 'Service Unavailable' (connection 'service_default')"
     }
 
 

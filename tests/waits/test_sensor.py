@@ -311,3 +311,19 @@ def ran(simulator: ServiceSimulator, payload: dict[str, Any]) -> str:
     workflow_id = put(simulator, webhook(), puts_out('={{ {"sum": $json.body.n} }}'))
     with ServiceHook() as hook:
         return str(hook.run_workflow(workflow_id=workflow_id, payload=payload)["execution_id"])
+
+
+@every_mode
+@pytest.mark.parametrize("wanted", ["none", "last_node"])
+def test_one_that_cannot_be_found_succeeds_with_a_warning_and_without_output(
+    wanted: Any, mode: Mode, simulator: ServiceSimulator, caplog: pytest.LogCaptureFixture
+) -> None:
+    ending = run_to_end(lambda: mode.task("99", interval=0.05, on_vanished="succeed", return_output=wanted))
+
+    assert (ending.kind, ending.message) == ("returned", "")
+    assert (ending.value["execution_id"], ending.value["status"]) == ("99", None)
+    assert ending.value.get("output") is None
+    assert ("output" in ending.value) == (wanted != "none")
+    [warning] = [one.getMessage() for one in caplog.records if "cannot be found" in one.getMessage()]
+    assert warning.endswith("it counts as successful, although its end was not seen (on_vanished='succeed')")
+    assert [one.levelname for one in caplog.records if one.getMessage() == warning] == ["WARNING"]

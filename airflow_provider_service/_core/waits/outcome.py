@@ -1,6 +1,7 @@
 """How a wait for an execution is judged, and what the verdict means for the task.
 
-Poke, reschedule and deferred waits all decide here, so that they cannot disagree.
+Poke, reschedule and deferred waits all decide here, so that they cannot disagree. Only what it means that an execution
+cannot be found, or cannot be read, is decided before, in ``watch.py``.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Outcome(NamedTuple):
     :param execution_id: the execution.
     :param verdict: what the end means for the task.
     :param message: one line for the task's log.
-    :param status: the service's own status, or None when the execution could not be read.
+    :param status: the service's own status, or None if its end was not seen.
     :param workflow_id: the execution's workflow, if known.
     :param started_at: start of the execution, ISO 8601 in UTC.
     :param stopped_at: end of the execution, ISO 8601 in UTC.
@@ -103,7 +104,8 @@ def not_kept(error: ServiceRunNotKeptError) -> Outcome:
 def judge(execution: Execution, base_url: str) -> Outcome | None:
     """Decide whether an execution has ended, and how; None while it has not.
 
-    Only ``success`` succeeds. A status this version does not know keeps the wait going until its deadline.
+    Of the statuses, only ``success`` succeeds. With one that this version does not know, the wait continues until its
+    deadline.
     """
     if execution.status not in ENDED_STATUSES:
         if execution.status not in ACTIVE_STATUSES:
@@ -129,13 +131,14 @@ def settle(
 
     :param soft_fail: skip instead of failing when the execution failed, vanished or did not end in time.
     :param never_fail: skip instead of failing, whatever happened.
-    :param retry_helps: whether trying the task again starts another execution; else it would find the same one.
+    :param retry_helps: whether another attempt starts another execution; otherwise it would find the same one again.
     :returns: what the task returns when the execution succeeded.
     """
     from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSensorTimeout, AirflowSkipException
 
     if outcome.verdict == "succeeded":
-        log.info("%s: %s", outcome.message, outcome.url or "")
+        line = f"{outcome.message}: {outcome.url}" if outcome.url else outcome.message
+        log.log(logging.WARNING if outcome.status is None else logging.INFO, "%s", line)
         return outcome.to_xcom()
     if never_fail or (soft_fail and outcome.verdict != "unobservable"):
         raise AirflowSkipException(outcome.message)

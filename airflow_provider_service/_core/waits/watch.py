@@ -35,7 +35,7 @@ class Wait:
     :param timeout: seconds from the begin of the wait to the deadline, for the message.
     :param poll_interval: seconds between two polls.
     :param on_vanished: what it means that the execution cannot be found: it was deleted or pruned, its workflow does
-        not save such executions, or it never existed.
+        not save such executions, the id is wrong, or the key may not see it.
     :param fault_tolerance: seconds that polls may fail in a row.
     """
 
@@ -138,7 +138,9 @@ class Watch(Wait):
         reason = _reason(error)
         if isinstance(error, errors.ServiceError) and error.ends_wait:
             return self._unobservable(reason, final=error.final)
-        return self._unobservable(f"reading it failed for more than {self.fault_tolerance:g} s, last: {reason}")
+        return self._unobservable(
+            f"reading it failed for more than {self.fault_tolerance:g} s (fault_tolerance), last: {reason}"
+        )
 
     def timed_out(self) -> Outcome:
         """The outcome of a wait whose deadline has passed: what is not known of the execution is not claimed."""
@@ -150,14 +152,19 @@ class Watch(Wait):
 
     def _unobservable(self, reason: str, *, final: bool = False) -> Outcome:
         message = f"execution {self.execution_id} could not be observed and may still be running: {reason}"
-        return Outcome(self.execution_id, "unobservable", message[:MAX_MESSAGE_CHARS], final=final)
+        message = f"{message[:MAX_MESSAGE_CHARS]} (connection '{self.service_conn_id}')"
+        return Outcome(self.execution_id, "unobservable", message, final=final)
 
     def _vanished(self) -> Outcome:
+        # Also a first read may find nothing: the execution may have been pruned before, or seen by an earlier attempt.
+        is_fine = self.on_vanished == "succeed"
+        counts_as = "counts as successful" if is_fine else "counts as failed"
         message = (
-            f"execution {self.execution_id} cannot be found: it was deleted or pruned, its workflow does not save "
-            f"such executions, or it never existed (on_vanished='{self.on_vanished}')"
+            f"execution {self.execution_id} cannot be found: it was deleted or pruned, its workflow does not save such "
+            f"executions, the id is wrong, or the key of connection '{self.service_conn_id}' may not see it; it "
+            f"{counts_as}, although its end was not seen (on_vanished='{self.on_vanished}')"
         )
-        return Outcome(self.execution_id, "succeeded" if self.on_vanished == "succeed" else "vanished", message)
+        return Outcome(self.execution_id, "succeeded" if is_fine else "vanished", message)
 
 
 def _reason(error: Exception) -> str:
@@ -220,13 +227,16 @@ def poll_here(
 
 
 def _explained(client: ServiceClient, outcome: Outcome) -> Outcome:
-    """Add the failing node and the service's message, if they can be read."""
-    from airflow_provider_service.client._execution_data import failure_of
+    """Add the service's message, and the node that failed or, if none did, the one that ran last, if known."""
+    from airflow_provider_service.client._execution_data import failed_node, failure_of
 
+    where = "at"
     try:
-        node, message = failure_of(client.executions.get(outcome.execution_id, include_data=True))
+        execution = client.executions.get(outcome.execution_id, include_data=True)
+        node, message = failure_of(execution)
+        where = "at" if failed_node(execution) else "after"
     except errors.ServiceApiError as error:
         node, message = None, f"its data could not be read ({type(error).__name__})"
-    parts = [outcome.message, f" at node '{node}'" if node else "", f": {message}" if message else ""]
+    parts = [outcome.message, f" {where} node '{node}'" if node else "", f": {message}" if message else ""]
     text = "".join(parts)[:MAX_MESSAGE_CHARS]
     return outcome._replace(message=f"{text} - {outcome.url}" if outcome.url else text)

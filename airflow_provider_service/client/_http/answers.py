@@ -144,7 +144,7 @@ def _meaning(
         return (
             errors.ServiceUnauthorizedError,
             "the key was refused",
-            "It may be mistyped, expired or deleted, or sent in the wrong header: see the connection's "
+            "The key may be mistyped, expired or deleted, or sent in the wrong header: see the connection's "
             "password, and its type, which is 'n8n' for n8n (or its extra 'key_header': n8n expects X-N8N-API-KEY)",
         )
     if status == HTTPStatus.FORBIDDEN and _body(response).get("reason") == "insufficient_api_key_scope":
