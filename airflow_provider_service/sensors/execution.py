@@ -63,8 +63,8 @@ class ServiceExecutionSensor(ServiceBaseSensor):
     retry of the task does, unless a person must change something first.
 
     If the execution has not ended after ``timeout``, the sensor raises ``AirflowSensorTimeout`` and leaves it running.
-    If the execution could not be observed, it raises ``ServiceWaitError``, the only one that Airflow retries. Otherwise a
-    failure is an ``AirflowFailException``.
+    If the execution could not be observed, it raises ``ServiceWaitError``, which Airflow retries. Any other failure is
+    an ``AirflowFailException``.
 
     Arguments of Airflow's own sensor apply as well. The task fails if the execution has not ended after ``timeout``
     (seconds, or a timedelta; Airflow's ``[sensors] default_timeout`` by default), which also limits a deferred wait.
