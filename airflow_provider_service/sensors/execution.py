@@ -211,6 +211,8 @@ class ServiceExecutionSensor(ServiceBaseSensor):
             self._is_linked = True
 
     def _settle(self, outcome: Outcome) -> dict[str, Any]:
+        if outcome.verdict == "timed_out":
+            outcome = outcome._replace(message=f"{outcome.message}; it was not stopped. To wait longer, raise timeout")
         result = settle(outcome, soft_fail=self.soft_fail, never_fail=self.never_fail)
         wanted = self._wanted_output()
         if wanted is None:

@@ -122,11 +122,17 @@ def test_every_way_to_wait_ends_alike(case: Case, mode: Mode, waiting: Wait) -> 
     seen = waiting(mode, case).attempt()
 
     assert seen.ending.kind == (case.operator if mode.starts else case.sensor), seen
-    fate = {TIMEOUT: "; it was stopped", OVERDUE: "; it could NOT be stopped"}.get(case, "") if mode.starts else ""
-    assert seen.ending.message == seen.expected(case.message) + fate
+    assert seen.ending.message == seen.expected(case.message) + fate_of(case, mode)
     if seen.ending.kind == "returned":
         assert seen.ending.value["execution_id"] == seen.execution_id
         assert seen.ending.value["status"] == (None if case.act is vanish else "success")
+
+
+def fate_of(case: Case, mode: Mode) -> str:
+    """What a message says at its end about an execution whose wait has passed its deadline."""
+    if mode.starts:
+        return {TIMEOUT: "; it was stopped", OVERDUE: "; it could NOT be stopped"}.get(case, "")
+    return {TIMEOUT: "; it was not stopped. To wait longer, raise timeout"}.get(case, "")
 
 
 @pytest.mark.parametrize("mode", **named(ALL_MODES))
@@ -159,7 +165,7 @@ def test_skipping_is_the_same(option: str, case: Case, mode: Mode, waiting: Wait
     # That it could not be observed says nothing of how it ended, so only never_fail skips then.
     fails = option == "soft_fail" and case in {OVERDUE, *CANNOT_SEE, MAY_NOT_SEE}
     assert seen.ending.kind == (case.sensor if fails else "AirflowSkipException")
-    assert seen.ending.message == seen.expected(case.message)
+    assert seen.ending.message == seen.expected(case.message) + fate_of(case, mode)
 
 
 # ---------------------------------------------------------------- the next attempt

@@ -99,7 +99,7 @@ def test_no_time_left(mode: Mode, simulator: ServiceSimulator, workflow_id: str)
 
     assert (ending.kind, ending.message) == (
         "AirflowSensorTimeout",
-        f"execution {one} had not ended 0 s after the wait began",
+        f"execution {one} had not ended 0 s after the wait began; it was not stopped. To wait longer, raise timeout",
     )
 
 
@@ -160,7 +160,7 @@ def test_durations_may_be_timedeltas(mode: Mode, simulator: ServiceSimulator, wo
 
     assert (ending.kind, ending.message) == (
         "AirflowSensorTimeout",
-        f"execution {one} had not ended 0.3 s after the wait began",
+        f"execution {one} had not ended 0.3 s after the wait began; it was not stopped. To wait longer, raise timeout",
     )
 
 
