@@ -54,7 +54,7 @@ TESTS = {
     "_core/waits/outcome.py": "waits/test_watch waits/test_trigger waits/test_sensor runs/test_not_searchable",
     "_core/waits/watch.py": "waits/test_watch waits/test_sensor waits/test_trigger",
     "_core/waits/faults.py": "waits/test_watch health/test_sensor waits/test_source_control_sensor",
-    "_core/waits/polling.py": "health/test_sensor waits/test_source_control_sensor",
+    "_core/waits/conditions.py": "health/test_sensor waits/test_source_control_sensor",
     "_core/waits/poller.py": f"{POLLING} waits/test_older_servers",
     "_core/waits/reads.py": POLLING,
     "_core/waits/stop.py": "waits/test_matrix runs/test_killing",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_service._airflow.arguments import read_seconds, require_context
 from airflow_provider_service._airflow.attempts import failure_reported
 from airflow_provider_service._airflow.fail_without_retry import fail_without_retry
-from airflow_provider_service._core.waits.polling import PollOutcome, PollWatch
+from airflow_provider_service._core.waits.conditions import PollOutcome, PollWatch
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.links.service import ServicePageLink
 from airflow_provider_service.sensors._base import LAST_SECONDS, Ended, ServiceBaseSensor
@@ -16,7 +16,7 @@ from airflow_provider_service.sensors._base import LAST_SECONDS, Ended, ServiceB
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, PokeReturnValue
 
-    from airflow_provider_service._core.waits.polling import Check
+    from airflow_provider_service._core.waits.conditions import Check
 
 
 class PollingSensor(ServiceBaseSensor):
@@ -94,7 +94,7 @@ class PollingSensor(ServiceBaseSensor):
         raise AssertionError("defer always raises")
 
     def _poll(self) -> PollOutcome | None:
-        from airflow_provider_service._core.waits.polling import unreadable
+        from airflow_provider_service._core.waits.conditions import unreadable
         from airflow_provider_service.hooks.service import ServiceHook
 
         try:

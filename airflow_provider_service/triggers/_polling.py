@@ -14,11 +14,11 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from airflow_provider_service._airflow.arguments import read_seconds
 from airflow_provider_service._airflow.task_arguments import LEAST_POLL_SECONDS
 from airflow_provider_service._core.daemon_threads import in_daemon_thread
-from airflow_provider_service._core.waits.polling import PollOutcome, PollWatch, unreadable
+from airflow_provider_service._core.waits.conditions import PollOutcome, PollWatch, unreadable
 from airflow_provider_service.client._clock import clock
 
 if TYPE_CHECKING:
-    from airflow_provider_service._core.waits.polling import Check
+    from airflow_provider_service._core.waits.conditions import Check
 
 # What a poll may take that begins at the deadline.
 LAST_POLL_SECONDS = 30.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service._core.waits.polling import PollResult
+from airflow_provider_service._core.waits.conditions import PollResult
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.health.check import HealthCheck

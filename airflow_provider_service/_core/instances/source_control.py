@@ -12,7 +12,7 @@ from airflow_provider_service._airflow.task_arguments import SourceControlDirect
 from airflow_provider_service.links.service import SOURCE_CONTROL_PAGE, page_url
 
 if TYPE_CHECKING:
-    from airflow_provider_service._core.waits.polling import PollResult
+    from airflow_provider_service._core.waits.conditions import PollResult
     from airflow_provider_service.client import ServiceClient
     from airflow_provider_service.client.models import SourceControlledFile
 
@@ -56,7 +56,7 @@ class SourceControlCheck:
 
     def poll(self, client: ServiceClient) -> PollResult:
         """Read the status once."""
-        from airflow_provider_service._core.waits.polling import PollResult
+        from airflow_provider_service._core.waits.conditions import PollResult
 
         files = [
             one

@@ -1,4 +1,4 @@
-"""Polls of something that no event announces: what a sensor does in the worker and in the triggerer."""
+"""Waits for a condition that no event announces: what a sensor polls in the worker and in the triggerer."""
 
 from __future__ import annotations
 
