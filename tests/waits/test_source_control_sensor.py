@@ -71,6 +71,16 @@ def test_the_end_of_its_time_says_what_there_was(mode: Mode, soft_fail: bool, si
 
 
 @every_mode
+def test_what_cannot_be_read_at_the_end_of_its_time_is_not_skipped(mode: Mode, simulator: ServiceSimulator) -> None:
+    simulator.inject("status", times=None, path="/source-control/status", status=500)
+
+    ending = wait(mode, timeout=0.3, fault_tolerance=60, soft_fail=True)
+
+    assert ending.kind == "ServiceWaitError"
+    assert "when the deadline passed, the status of source control could not be read" in ending.message
+
+
+@every_mode
 def test_a_server_without_source_control_fails_for_good(mode: Mode, simulator: ServiceSimulator) -> None:
     simulator.state.licensed = False
     try:
