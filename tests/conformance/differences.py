@@ -143,6 +143,7 @@ DIFFERENCES = (
         "stop_execution",
     ),
     Difference("stop of an unknown execution", "2.20", "It says less of what it does not find.", "stop_execution"),
+    Difference("status of files above the limit", "2.20", "It is 500."),
     *_each("2.30 2.20", "faults of forms", "It answers 500 to empty files, and to forms that it cannot read."),
     Difference("archive_workflow", "2.20", "Its messages differ.", "archive_workflow"),
     *_each("2.30 2.20", "queued run after a restart", "It is not started again, and stays in the queue."),

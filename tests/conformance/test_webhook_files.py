@@ -109,7 +109,7 @@ def test_files_above_the_limit_run_nothing(bench: Workbench, service: Target, tm
         file.truncate(201 * 2**20)
     with service.client_of(max_files_mib=300) as client:
         trigger = client.webhooks.find(flow)
-        if service.differs("faults of forms"):
+        if service.differs("status of files above the limit"):
             assert client.webhooks.call(trigger, files={"data": large}, timeout=60).status == 500
             return
         if service.differs("files above the limit"):
