@@ -40,7 +40,6 @@ LACKING = {
         "example_service_housekeeping",
         "example_service_main_job",
         "example_service_audit_report",
-        "example_service_health_check",
         "example_service_query_to_table",
         "example_service_upsert_rows",
         "example_service_desired_state",

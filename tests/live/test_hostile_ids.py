@@ -31,7 +31,11 @@ def odd_server(make_server: MakeServer) -> Iterator[LiveServer]:
     with make_server() as server:
         for one in ("-" * 16, HOSTILE, "zzzzzzzzzzzzzzzz"):
             made = workflow("shared", webhook(uuid.uuid4().hex), CODE, id=one, active=False)
-            assert server.owner.create_workflow(made)["id"] == one
+            given = server.owner.create_workflow(made)["id"]
+            if server.generation.major == 1:
+                assert given != one
+                pytest.skip("this generation gives workflows ids of its own")
+            assert given == one
         yield server
 
 
