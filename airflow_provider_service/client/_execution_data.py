@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from airflow_provider_service.client._shapes import dict_or_empty, list_or_empty
+
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models._executions import Execution
@@ -139,14 +141,14 @@ def _items(execution: Execution, node: str) -> list[dict[str, Any]] | None:
     runs = _runs(execution).get(node)
     if not runs:
         return None
-    outputs = map(_list, _list(_at(runs, -1, "data", "main")))
+    outputs = map(list_or_empty, list_or_empty(_at(runs, -1, "data", "main")))
     return [item for item in chain.from_iterable(outputs) if isinstance(item, dict)]
 
 
 def nodes_of(execution: Execution) -> list[NodeRun]:
     """The results of each node that has run, in the order in which the nodes began."""
     began = sorted(_runs(execution).items(), key=lambda named: _number(_at(named[1], 0, "startTime")))
-    return [_node_run(str(name), _list(runs)) for name, runs in began]
+    return [_node_run(str(name), list_or_empty(runs)) for name, runs in began]
 
 
 def spans_of(execution: Execution) -> list[Span]:
@@ -159,7 +161,7 @@ def spans_of(execution: Execution) -> list[Span]:
             status=_text(_at(run, "executionStatus")),
         )
         for name, runs in _runs(execution).items()
-        for run in _list(runs)
+        for run in list_or_empty(runs)
     ]
     return sorted(spans, key=lambda span: span.began)
 
@@ -167,17 +169,22 @@ def spans_of(execution: Execution) -> list[Span]:
 def items_by_output(execution: Execution, node: str) -> list[int]:
     """How many items each main output of a node has, over all its runs."""
     counts: list[int] = []
-    for run in _list(_runs(execution).get(node)):
-        for output, items in enumerate(_list(_at(run, "data", "main"))):
+    for run in list_or_empty(_runs(execution).get(node)):
+        for output, items in enumerate(list_or_empty(_at(run, "data", "main"))):
             if output == len(counts):
                 counts.append(0)
-            counts[output] += len(_list(items))
+            counts[output] += len(list_or_empty(items))
     return counts
 
 
 def tokens_of(execution: Execution, node: str) -> int:
     """How many tokens a language model has used in all its runs, as far as the data shows it."""
-    items = (item for run in _list(_runs(execution).get(node)) for output in _outputs(run) for item in _list(output))
+    items = (
+        item
+        for run in list_or_empty(_runs(execution).get(node))
+        for output in _outputs(run)
+        for item in list_or_empty(output)
+    )
     return int(sum(_number(_at(item, "json", use, "totalTokens")) for item in items for use in _TOKENS))
 
 
@@ -187,10 +194,10 @@ def sub_executions_of(execution: Execution, node: str) -> Iterator[SubExecution]
     Items count only if the run says that it has started executions by itself: other nodes pass items on as they are.
     """
     seen = set()
-    for run in _list(_runs(execution).get(node)):
+    for run in list_or_empty(_runs(execution).get(node)):
         metadata = _at(run, "metadata")
         has_started_for_items = _at(metadata, "subExecutionsCount") and _at(metadata, "subExecution") is None
-        items = (item for output in _outputs(run) for item in _list(output)) if has_started_for_items else ()
+        items = (item for output in _outputs(run) for item in list_or_empty(output)) if has_started_for_items else ()
         for place in (run, *items):
             found = _at(place, "metadata", "subExecution")
             ids = _at(found, "workflowId"), _at(found, "executionId")
@@ -238,7 +245,7 @@ def with_few_runs(execution: Execution, most_nodes: int, most_runs: int) -> tupl
     :returns: the execution, and whether runs of these nodes were left out.
     """
     names = first_with(names_that_ran(execution), most_nodes, telling_nodes(execution))
-    runs = {name: _list(_runs(execution)[name]) for name in names}
+    runs = {name: list_or_empty(_runs(execution)[name]) for name in names}
     if sum(map(len, runs.values())) <= most_runs and len(runs) == len(_runs(execution)):
         return execution, False
     most = max(1, most_runs // len(runs))
@@ -254,7 +261,7 @@ def _node_run(name: str, runs: list[Any]) -> NodeRun:
         node=name,
         status=_text(_at(runs, -1, "executionStatus")),
         seconds=sum(_number(_at(run, "executionTime")) for run in runs) / 1000,
-        items=sum(len(_list(output)) for run in runs for output in _outputs(run)),
+        items=sum(len(list_or_empty(output)) for run in runs for output in _outputs(run)),
         message=message,
     )
 
@@ -262,7 +269,7 @@ def _node_run(name: str, runs: list[Any]) -> NodeRun:
 def _outputs(run: Any) -> Iterator[Any]:
     """The contents of each output of a run, of any kind."""
     data = _at(run, "data")
-    return chain.from_iterable(map(_list, data.values() if isinstance(data, dict) else ()))
+    return chain.from_iterable(map(list_or_empty, dict_or_empty(data).values()))
 
 
 def starting_items(execution: Execution) -> Iterator[dict[str, Any]]:
@@ -273,8 +280,8 @@ def starting_items(execution: Execution) -> Iterator[dict[str, Any]]:
     """
     places = [_at(entry, "data", "main") for entry in _stack(execution)]
     places += [_at(runs, 0, "data", "main") for runs in _runs(execution).values()]
-    for output in chain.from_iterable(map(_list, places)):
-        for item in _list(output):
+    for output in chain.from_iterable(map(list_or_empty, places)):
+        for item in list_or_empty(output):
             value = _at(item, "json")
             if isinstance(value, dict):
                 yield value
@@ -292,7 +299,7 @@ def sub_execution_id(execution: Execution) -> str | None:
     Items do not count: a node also passes on the items of its sub-workflow, which may name executions further down.
     """
     for runs in _runs(execution).values():
-        for run in _list(runs):
+        for run in list_or_empty(runs):
             found = _at(run, "metadata", "subExecution", "executionId")
             if found:
                 return str(found)
@@ -319,17 +326,12 @@ def _node_with_error(execution: Execution) -> str | None:
 
 def _stack(execution: Execution) -> list[Any]:
     """The nodes that are to run next."""
-    return _list(_at(execution.data, "executionData", "nodeExecutionStack"))
+    return list_or_empty(_at(execution.data, "executionData", "nodeExecutionStack"))
 
 
 def _runs(execution: Execution) -> dict[str, Any]:
     """The runs of each node."""
-    runs = _at(execution.data, "resultData", "runData")
-    return runs if isinstance(runs, dict) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+    return dict_or_empty(_at(execution.data, "resultData", "runData"))
 
 
 def _at(value: Any, *path: str | int) -> Any:

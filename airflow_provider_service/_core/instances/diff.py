@@ -12,6 +12,7 @@ from typing import Any
 from airflow_provider_service._core.text_table import cut
 from airflow_provider_service.client._definitions import UNSET, without_caches
 from airflow_provider_service.client._http.redaction import HIDDEN
+from airflow_provider_service.client._shapes import list_or_empty
 
 #: Lines of a text of several lines, such as code, that are shown at most.
 _MAX_LINES = 40
@@ -70,8 +71,8 @@ def _connections(before: Mapping[str, Any], desired: Mapping[str, Any]) -> Itera
 def _targets(outputs: Any) -> Iterator[str]:
     """The nodes that the outputs of a node lead to, each with what is not the first output or input of items."""
     for kind, groups in _mapping(outputs).items():
-        for number, group in enumerate(_list(groups)):
-            for target in map(_mapping, _list(group)):
+        for number, group in enumerate(list_or_empty(groups)):
+            for target in map(_mapping, list_or_empty(group)):
                 to, place = target.get("type", kind), target.get("index", 0)
                 words = (
                     kind if kind != "main" else "",
@@ -85,10 +86,6 @@ def _targets(outputs: Any) -> Iterator[str]:
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _settings(before: Mapping[str, Any], desired: Mapping[str, Any]) -> Iterator[str]:

@@ -12,14 +12,13 @@ from airflow_provider_service._core.pages.editor import (
     NOTE,
     Place,
     StickyNote,
-    as_dict,
-    as_list,
     coordinate,
     place_of,
     sticky_notes,
 )
 from airflow_provider_service._core.pages.grid import Cell, Channels, begins, cells_of
 from airflow_provider_service._core.pages.routes import Ends, Point, Route, Step, path_through, route_of, want_tracks
+from airflow_provider_service.client._shapes import dict_or_empty, list_or_empty
 
 BOX_WIDTH, BOX_HEIGHT = 184.0, 60.0
 #: Nodes in a drawing, and connections; a larger workflow is shown in part.
@@ -129,7 +128,7 @@ class Drawing:
 def draw(workflow: Mapping[str, Any] | None) -> Drawing | None:
     """Draw a definition of the service, which may have any shape; None if it shows no nodes."""
     definition = workflow or {}
-    of_editor = as_list(definition.get("nodes"))
+    of_editor = list_or_empty(definition.get("nodes"))
     nodes = [one for one in of_editor if _is_drawn(one)]
     if not nodes:
         return None
@@ -330,11 +329,11 @@ def _do_touch(one: Rectangle, other: Rectangle) -> bool:
 
 def _ends(connections: Any) -> Iterator[Ends]:
     """What is connected, as far as the definition says so in the usual shape."""
-    for source, kinds in (connections if isinstance(connections, dict) else {}).items():
-        for kind, outputs in (kinds if isinstance(kinds, dict) else {}).items():
-            outputs = as_list(outputs)
+    for source, kinds in dict_or_empty(connections).items():
+        for kind, outputs in dict_or_empty(kinds).items():
+            outputs = list_or_empty(outputs)
             for at, targets in enumerate(outputs):
-                for target in as_list(targets):
+                for target in list_or_empty(targets):
                     name = target.get("node") if isinstance(target, dict) else None
                     yield Ends(source, str(name), kind, at, len(outputs))
 
@@ -353,8 +352,8 @@ def _names_of_outputs(node: Mapping[str, Any], outputs: int) -> Sequence[Any]:
     if node.get("onError") == "continueErrorOutput":
         return [None] * (outputs - 1) + ["error"]
     if kind == "switch":
-        rules = as_dict(as_dict(node.get("parameters")).get("rules")).get("values")
-        return [as_dict(rule).get("outputKey") for rule in as_list(rules)]
+        rules = dict_or_empty(dict_or_empty(node.get("parameters")).get("rules")).get("values")
+        return [dict_or_empty(rule).get("outputKey") for rule in list_or_empty(rules)]
     names = _OUTPUTS.get(kind, ())
     is_old_loop = kind == "splitInBatches" and coordinate(node.get("typeVersion")) in (1, 2)
     return names[::-1] if is_old_loop else names
@@ -369,6 +368,6 @@ def _tries(node: Mapping[str, Any]) -> int:
 
 def _model(node: Mapping[str, Any]) -> str | None:
     """The model of a node, unless an expression, which can contain data, chooses it."""
-    model = as_dict(node.get("parameters")).get("model")
+    model = dict_or_empty(node.get("parameters")).get("model")
     value = model.get("value") if isinstance(model, dict) else model
     return value if isinstance(value, str) and value and not value.startswith("=") else None

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 from airflow_provider_service._core.pages.grid import ROW_SPAN
+from airflow_provider_service.client._shapes import dict_or_empty
 
 #: Sticky notes in a drawing.
 MAX_NOTES = 60
@@ -64,19 +65,9 @@ def coordinate(value: Any) -> float | None:
     return float(value) if abs(value) <= _FURTHEST else None  # neither is what is infinite or no number
 
 
-def as_list(value: Any) -> list[Any]:
-    """A list unchanged; an empty one for any other value."""
-    return value if isinstance(value, list) else []
-
-
-def as_dict(value: Any) -> dict[str, Any]:
-    """A dictionary unchanged; an empty one for any other value."""
-    return value if isinstance(value, dict) else {}
-
-
 def _sized_note(node: Mapping[str, Any], places: Mapping[str, Place]) -> tuple[float, StickyNote]:
     """A note, and its area in the editor."""
-    given = as_dict(node.get("parameters"))
+    given = dict_or_empty(node.get("parameters"))
     text, colour = given.get("content"), given.get("color")
     width, height = coordinate(given.get("width")) or _NOTE_WIDTH, coordinate(given.get("height")) or _NOTE_HEIGHT
     left, top = _place(node) or (0.0, 0.0)

@@ -16,6 +16,7 @@ from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._http.redaction import masked, redacted
 from airflow_provider_service.client._http.scopes import describe_scope
 from airflow_provider_service.client._http.versions import since
+from airflow_provider_service.client._shapes import dict_or_empty
 from airflow_provider_service.client._texts import one_line
 
 if TYPE_CHECKING:
@@ -233,7 +234,7 @@ def _body(response: Answer) -> dict[str, Any]:
         body = response.json() if _is_json(response) else None
     except ValueError:
         body = None
-    return body if isinstance(body, dict) else {}
+    return dict_or_empty(body)
 
 
 def _is_json(response: Answer) -> bool:

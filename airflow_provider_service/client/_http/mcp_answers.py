@@ -10,6 +10,7 @@ from airflow_provider_service.client import errors
 from airflow_provider_service.client._http import answers
 from airflow_provider_service.client._http.exchange import Answer
 from airflow_provider_service.client._http.redaction import masked
+from airflow_provider_service.client._shapes import dict_or_empty
 from airflow_provider_service.client._texts import one_line
 
 # The id of the only request that a call sends.
@@ -119,9 +120,7 @@ def _message(response: Answer) -> dict[str, Any]:
 
 def _output(message: dict[str, Any]) -> dict[str, Any]:
     """The structured answer of the tool, or an empty dict."""
-    result = message.get("result")
-    output = result.get("structuredContent") if isinstance(result, dict) else None
-    return output if isinstance(output, dict) else {}
+    return dict_or_empty(dict_or_empty(message.get("result")).get("structuredContent"))
 
 
 def _words(message: dict[str, Any], output: dict[str, Any]) -> str:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from airflow_provider_service.client._shapes import dict_or_empty, list_or_empty
+
 #: What every server assumes if one of these fields is absent.
 _ABSENT: Mapping[str, Any] = {
     "allowedDomains": "",
@@ -53,24 +55,16 @@ def demanded(data: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str
 
 def _rules(schema: Mapping[str, Any]) -> Iterator[_Rule]:
     """The rules of an older server; parts of the schema that have another form are ignored."""
-    for one in _items(schema.get("allOf")):
+    for one in list_or_empty(schema.get("allOf")):
         match one:
             case {"if": {"required": _}}:
                 pass  # a newer server: fields that depend on an absent field may be absent, too
             case {"if": {"properties": dict() as others}, "then": {"allOf": list() as then}}:
                 for other, condition in others.items():
-                    fields = [str(name) for part in then for name in _items(_of(part, "required"))]
-                    yield _Rule(str(other), _items(_of(condition, "enum")), fields)
+                    fields = [str(name) for part in then for name in list_or_empty(dict_or_empty(part).get("required"))]
+                    yield _Rule(str(other), list_or_empty(dict_or_empty(condition).get("enum")), fields)
 
 
 def _kinds(schema: Mapping[str, Any]) -> dict[str, Any]:
-    properties = schema.get("properties")
-    return {name: _of(one, "type") for name, one in properties.items()} if isinstance(properties, dict) else {}
-
-
-def _of(value: Any, name: str) -> Any:
-    return value.get(name) if isinstance(value, dict) else None
-
-
-def _items(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+    properties = dict_or_empty(schema.get("properties"))
+    return {name: dict_or_empty(one).get("type") for name, one in properties.items()}
