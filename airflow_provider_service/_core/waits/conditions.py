@@ -133,6 +133,7 @@ class PollWatch:
 
     def timed_out(self) -> PollOutcome:
         """The outcome of a wait whose deadline has passed. While polls fail, the condition may be met or not."""
-        if self._faults.in_trouble and self._faults.last_error:
-            return unreadable(f"when the deadline passed, {self._check.subject}", self._faults.last_error)
+        error = self._faults.last_error
+        if error is not None:
+            return unreadable(f"when the deadline passed, {self._check.subject}", error)
         return PollOutcome("timed_out", f"{self._check.unmet} within {self._timeout:g} s: {self._last_message}")

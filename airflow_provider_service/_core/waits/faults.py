@@ -27,19 +27,19 @@ class FaultTolerance:
     def __init__(self, subject: str, seconds: float | None) -> None:
         self._subject, self._seconds = subject, seconds
         self._failures, self._failing_since, self._is_logged = 0, 0.0, False
-        #: The failure of the last poll that failed.
+        #: The failure of the last poll; None if it succeeded.
         self.last_error: Exception | None = None
 
     @property
     def in_trouble(self) -> bool:
         """Whether the last poll failed."""
-        return self._failures > 0
+        return self.last_error is not None
 
     def succeeded(self) -> None:
         """Record a poll that succeeded."""
         if self._is_logged:
             log.info("Reading %s works again, after %.0f s", self._subject, clock().monotonic() - self._failing_since)
-        self._failures, self._is_logged = 0, False
+        self._failures, self._is_logged, self.last_error = 0, False, None
 
     def tolerates(self, error: Exception, *, is_quiet: bool = False) -> bool:
         """Record a failed poll, and return whether the wait goes on.

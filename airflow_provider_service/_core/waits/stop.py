@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -54,17 +55,14 @@ def stop_overdue(client: ServiceClient, outcome: Outcome, wait: Wait) -> Outcome
         return outcome
     config = client.transport.config
     was_stopped = stop_execution(config, outcome.execution_id)
-    # Retries would take a minute while the service does not answer.
-    with ServiceClient(config.one_try()) as once:
-        ended = Watch(replace(wait, deadline=math.inf)).read(
-            client if was_stopped and not outcome.is_overdue else once, is_last=True
-        )
+    # While the service does not answer, retries would take a minute.
+    is_reachable = was_stopped and not outcome.is_overdue
+    with nullcontext(client) if is_reachable else ServiceClient(config.one_try()) as reader:
+        ended = Watch(replace(wait, deadline=math.inf)).read(reader, is_last=True)
     if ended is not None and ended.status != "canceled":
         return ended
     if was_stopped and outcome.is_overdue:
         outcome = Watch(wait).timed_out()
-    if was_stopped:
-        fate = "it was stopped"
-    else:
-        fate = "it could NOT be stopped" + ("" if outcome.is_overdue else " and may still be running")
+    doubt = "" if outcome.is_overdue else " and may still be running"
+    fate = "it was stopped" if was_stopped else f"it could NOT be stopped{doubt}"
     return outcome._replace(message=f"{outcome.message}; {fate}")
