@@ -30,6 +30,7 @@ MUTMUT = Path(sys.executable).with_name("mutmut")
 NOT_TESTED = 255
 
 UPSERTS = "operators/test_upsert operators/test_stored_duplicates operators/test_rounded_values"
+REFUSALS = "runs/test_refusals runs/test_webhook_authentication"
 WEBHOOKS = "runs/test_starting runs/test_not_searchable"
 POLLING = "waits/test_poller waits/test_poller_requests waits/test_slow_reads"
 #: The tests of each module that take seconds; those that kill processes or cover the same once more are not among them.
@@ -66,8 +67,8 @@ TESTS = {
     "_core/runs/start_and_find.py": f"{WEBHOOKS} runs/test_answers_of_others",
     "_core/runs/idempotent_start.py": "runs/test_attempts runs/test_on_retry runs/test_retrying",
     "_core/runs/service_retry.py": "runs/test_retrying",
-    "_core/runs/request.py": "runs/test_starting runs/test_refusals",
-    "_core/runs/starting.py": "runs/test_starting runs/test_refusals runs/test_answers_of_others",
+    "_core/runs/request.py": f"runs/test_starting {REFUSALS}",
+    "_core/runs/starting.py": f"runs/test_starting {REFUSALS} runs/test_answers_of_others",
     "_core/runs/runs_without_key.py": "runs/test_mcp",
     "_core/runs/bridge/access.py": "runs/test_bridge",
     "_core/runs/bridge/children.py": "runs/test_bridge",
@@ -76,10 +77,10 @@ TESTS = {
     "_core/runs/start_methods/bridge.py": "runs/test_bridge",
     "_core/runs/start_methods/mcp.py": "runs/test_mcp",
     "_core/runs/start_methods/start_method.py": "runs/test_mcp runs/test_starting",
-    "_core/runs/start_methods/webhook.py": f"{WEBHOOKS} runs/test_refusals runs/test_answers_of_others",
+    "_core/runs/start_methods/webhook.py": f"{WEBHOOKS} {REFUSALS} runs/test_answers_of_others",
     "_core/runs/nodes.py": "runs/test_nodes",
     "_core/runs/output.py": "runs/test_output runs/test_nodes",
-    "_core/runs/workflow.py": "runs/test_starting runs/test_on_retry runs/test_mcp runs/test_refusals",
+    "_core/runs/workflow.py": f"runs/test_starting runs/test_on_retry runs/test_mcp {REFUSALS}",
     "_core/instances/rollback.py": "instances/test_rollback",
     "plugins/_app.py": "plugins/test_execution_page plugins/test_connection_page",
 }
