@@ -90,6 +90,14 @@ def pytest_collection(session: pytest.Session) -> None:
         import_own_share(session.config.args, int(worker["workerid"].removeprefix("gw")), worker["workercount"])
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep all processors busy to the end. On a real server, the files that need it stay together instead."""
+    if hasattr(config, "workerinput") and config.getoption("--target") == "simulator":
+        from .distribution import spread_folders
+
+        spread_folders(items)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop() -> None:
     """Exempt the million objects of Airflow and the tests from garbage collection, since they stay to the end anyway.

@@ -1,8 +1,9 @@
-"""How several processes share a run: which tests run together, and which files each imports first."""
+"""How several processes share a run: which tests run together, in which order, and which files each imports first."""
 
 from __future__ import annotations
 
 import importlib
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
@@ -32,6 +33,20 @@ class ByFileOrNeed(LoadFileScheduling):
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
         return "Airflow's API" if file.startswith(NEED_THE_API) else file
+
+
+def spread_folders(items: list[pytest.Item]) -> None:
+    """Order the files so that those of each folder are spread over the whole run.
+
+    Some folders wait more than they compute. One after the other, they would leave the processors idle or crowded.
+    """
+    files = list(dict.fromkeys(item.path for item in items))
+    size, seen = Counter(file.parent for file in files), Counter[Path]()
+    place = {}
+    for file in files:
+        place[file] = (seen[file.parent] + 0.5) / size[file.parent]
+        seen[file.parent] += 1
+    items.sort(key=lambda item: place[item.path])
 
 
 def import_own_share(folders: list[str], number: int, processes: int) -> None:

@@ -19,6 +19,10 @@ from typing import Protocol, TypeVar
 T = TypeVar("T")
 C = TypeVar("C", bound="Clock")
 
+# A signal that arrives just before the operating system begins a wait does not interrupt it, and Python runs the
+# handler only after the wait. A wait of hours must not keep a task that is killed from noticing that.
+_SIGNAL_SECONDS = 0.5
+
 
 class Timer(Protocol):
     """A scheduled call of a function."""
@@ -49,7 +53,10 @@ class Clock:
         :param seconds: longest time to wait; it is cut off at the deadline.
         :param deadline: end of the polling that the wait is part of, in seconds since the epoch.
         """
-        return event.wait(max(0.0, min(seconds, deadline - self.now())))
+        end = time.monotonic() + max(0.0, min(seconds, deadline - self.now()))
+        while not event.is_set() and (left := end - time.monotonic()) > 0:
+            event.wait(min(left, _SIGNAL_SECONDS))
+        return event.is_set()
 
     def sleep(self, seconds: float, deadline: float = math.inf) -> None:
         """Sleep; the parameters are those of :meth:`wait`."""

@@ -23,7 +23,18 @@ RESUMING_SECONDS = 30.0
 
 
 class _Kill(threading.Event):
-    """An event whose copy is a new one: Airflow copies and pickles tasks, and a copy has not been killed."""
+    """An event that can be set in the handler of a signal, and whose copy is a new one.
+
+    Airflow copies and pickles tasks, and a copy has not been killed.
+    """
+
+    def set(self) -> None:
+        """Set the event, even if the signal has interrupted its own thread while that holds the event's lock."""
+        condition: threading.Condition = vars(self)["_cond"]
+        vars(self)["_flag"] = True
+        if condition.acquire(blocking=False):
+            condition.notify_all()
+            condition.release()
 
     def __reduce__(self) -> tuple[type[_Kill], tuple[()]]:
         return _Kill, ()

@@ -106,7 +106,7 @@ class PassingTime(Clock):
 
         with self._sleeping(min(seconds, deadline - self.now()), deadline, wake) as sleeper, condition:
             while not (event.is_set() or sleeper.is_over):
-                condition.wait()
+                condition.wait(1.0)  # since the handler of a signal may set the event without notifying anyone
         return event.is_set()
 
     async def async_sleep(self, seconds: float, deadline: float = math.inf) -> None:

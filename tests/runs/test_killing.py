@@ -9,7 +9,9 @@ import pytest
 from airflow.providers.common.compat.sdk import TaskDeferred
 
 from airflow_provider_service._core.runs import start_and_find
+from airflow_provider_service.client._clock import Clock
 from airflow_provider_service.client.errors import ServiceTaskKilledError
+from airflow_provider_service.operators._waiting import _Kill
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
 from airflow_provider_service.simulator import ServiceSimulator
 
@@ -35,6 +37,23 @@ def test_while_it_waits(task_run: MakeRun, killed: Killed, simulator: ServiceSim
     run = task_run(workflow_id=workflow_id, poll_interval=UNENDING)
     killed(run, lambda: "execution_id" in run.pushed)
     assert statuses(simulator, workflow_id) == ["canceled"]
+
+
+def test_a_signal_that_comes_just_before_the_operating_system_begins_to_wait() -> None:
+    """It does not interrupt the wait: whatever its handler does, it does after a wait."""
+    killed = _Kill()
+    threading.Timer(0.1, vars(killed).update, [{"_flag": True}]).start()  # wakes nobody
+    assert Clock().wait(killed, 30)
+
+
+def test_a_signal_that_interrupts_a_wait_which_holds_its_lock() -> None:
+    killed = _Kill()
+    with vars(killed)["_cond"]:
+        handler = threading.Thread(target=killed.set, daemon=True)
+        handler.start()
+        handler.join(20)
+        assert not handler.is_alive(), "the handler waits for the task, which waits for the handler"
+    assert Clock().wait(killed, 30)
 
 
 def test_not_if_cancel_on_kill_is_off(task_run: MakeRun, killed: Killed, simulator: ServiceSimulator) -> None:
