@@ -36,9 +36,9 @@ help: ## list the targets
 demo: $(READY) ## run a DAG of the main job against the simulator (or SERVICE_URL, SERVICE_API_KEY)
 	$(BIN)/python -m scripts.demo
 
-# Some tests wait in real time, so two cores are busy only with twice as many processes. Each imports Airflow, for seconds.
+# Some tests wait in real time, so two cores are busy only with three times as many processes. Each imports Airflow, for seconds.
 test: $(READY) ## run all tests but the live ones (COVERAGE=1: with branch coverage and its gate, half as long again)
-	$(BIN)/python $(TESTS) --first -n 4 $(PARALLEL) $(if $(COVERAGE),--cov --cov-report= --cov-fail-under=0)
+	$(BIN)/python $(TESTS) --first -n 6 $(PARALLEL) $(if $(COVERAGE),--cov --cov-report= --cov-fail-under=0)
 	$(if $(COVERAGE),$(BIN)/coverage report)
 	$(BIN)/python -m tests.conformance.table --check simulator
 
@@ -58,7 +58,7 @@ test-chaos: $(READY) ## tasks between a bad network, workers that die and wrong 
 	SHORT=$(SHORT) $(BIN)/python $(TESTS) tests/chaos
 
 test-delays: $(READY) ## all tests but the live ones, with answers delayed at random (SEED=3: as in that run; ONLY=tests/events: some)
-	$(BIN)/python -m pytest -p tests.delays -n 4 $(PARALLEL) $(if $(SEED),--delays-seed $(SEED)) $(ONLY)
+	$(BIN)/python -m pytest -p tests.delays -n 6 $(PARALLEL) $(if $(SEED),--delays-seed $(SEED)) $(ONLY)
 
 test-mutation: $(MUTATION) ## mutate runs, waits, rows and more and show what no test notices (MODULE=rows/upsert_plan.py; FUNCTION=plan_upsert; SAMPLE=50: mutants of each); hours
 	$(BIN)/python -m scripts.mutation $(MODULE) $(if $(FUNCTION),--function $(FUNCTION)) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))

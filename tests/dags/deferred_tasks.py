@@ -27,7 +27,7 @@ from airflow.triggers.base import BaseTrigger
 from airflow.utils.session import create_session
 from airflow.utils.state import DagRunState, TaskInstanceState
 from airflow.utils.types import DagRunTriggeredByType, DagRunType
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
 DAG_ID = "deferred_tasks"
 BUNDLE = "deferred-tasks"
@@ -97,6 +97,12 @@ def write_dag() -> Any:
         session.flush()
         update_dag_parsing_results_in_db(BUNDLE, None, [lazy], {}, None, set(), session)
     return lazy._real_dag
+
+
+def forget_triggers() -> None:
+    """Delete the triggers that earlier tests have left: they would wait for executions with the same ids."""
+    with create_session() as session:
+        session.execute(delete(Trigger))
 
 
 def defer(dag: Any, name: str, trigger: BaseTrigger, task_id: str) -> DeferredTask:
