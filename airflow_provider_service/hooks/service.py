@@ -252,3 +252,8 @@ class N8nHook(ServiceHook):
 
     def __init__(self, service_conn_id: str = default_conn_name, **kwargs: Any) -> None:
         super().__init__(service_conn_id, **kwargs)
+
+    @classmethod
+    def get_ui_field_behaviour(cls) -> dict[str, Any]:
+        """Labels and placeholders of the connection form."""
+        return super().get_ui_field_behaviour()  # Airflow 2.11 ignores a method that the class inherits
