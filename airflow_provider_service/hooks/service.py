@@ -256,4 +256,4 @@ class N8nHook(ServiceHook):
     @classmethod
     def get_ui_field_behaviour(cls) -> dict[str, Any]:
         """Labels and placeholders of the connection form."""
-        return super().get_ui_field_behaviour()  # Airflow 2.11 ignores a method that the class inherits
+        return super().get_ui_field_behaviour()  # Airflow before 3.2 ignores a method that the class inherits

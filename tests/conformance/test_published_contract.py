@@ -37,10 +37,13 @@ _OPEN = {
     "generate_audit": ("$.Instance Risk Report.sections.",),
     "get_execution": ("$.data.", "$.workflowData.nodes."),
     "list_executions": ("$.data.[].data.", "$.data.[].workflowData.nodes."),
-    "list_workflows": tuple(
-        f"$.data.[].{part}{graph}."
-        for part in ("activeVersion.", "")
-        for graph in ("connections", "nodes.[].credentials", "nodes.[].parameters")
+    "list_workflows": (
+        "$.data.[].tags.",
+        *(
+            f"$.data.[].{part}{graph}"
+            for part in ("activeVersion.", "")
+            for graph in ("connections.", "nodes.[].credentials", "nodes.[].parameters.")
+        ),
     ),
     "retry_execution": ("$.data.", "$.workflowData.nodes."),
 }

@@ -137,7 +137,7 @@ def test_the_hook_says_what_the_description_says(declared: dict[str, Any]) -> No
     behaviour = declared["ui-field-behaviour"]
 
     assert (hook.conn_type, hook.hook_name) == (declared["connection-type"], declared["hook-name"])
-    assert "get_ui_field_behaviour" in vars(hook), "Airflow 2.11 ignores a method that the class inherits"
+    assert "get_ui_field_behaviour" in vars(hook), "Airflow before 3.2 ignores a method that the class inherits"
     assert hook.get_ui_field_behaviour() == {
         "hidden_fields": behaviour["hidden-fields"],
         "relabeling": behaviour["relabeling"],
