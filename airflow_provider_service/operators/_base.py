@@ -1,4 +1,4 @@
-"""Base of all operators: connection, hook, links, and checks of arguments."""
+"""The base class of all operators: connection, hook, links, and checks of arguments."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class ServiceBaseOperator(CheckedArguments, BaseOperator):
-    """Base of all operators.
+    """Base class of all operators.
 
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     """
@@ -39,7 +39,7 @@ class ServiceBaseOperator(CheckedArguments, BaseOperator):
     references: ClassVar[Sequence[Alternatives]] = ()
     #: The variables of Airflow's context that the task needs.
     context_names: ClassVar[Sequence[str]] = ("ti",)
-    #: The addresses that this process has pushed by the keys of their XComs; None unless it has begun the task.
+    #: The addresses that this process has pushed, by XCom key; None until it begins the task.
     pushed_links: dict[str, str] | None = None
     ui_color = "#ede9fe"
 
@@ -48,7 +48,7 @@ class ServiceBaseOperator(CheckedArguments, BaseOperator):
         self.service_conn_id = as_rendered(service_conn_id)
 
     def execute(self, context: Context) -> Any:
-        """Check the rendered arguments and perform the task; an error that a retry would meet again is not retried."""
+        """Check the rendered arguments and perform the task. Errors that would recur are not retried."""
         with failure_reported(context), fail_without_retry():
             require_context(context, self.context_names)
             self.pushed_links = {}
@@ -59,7 +59,7 @@ class ServiceBaseOperator(CheckedArguments, BaseOperator):
             return result
 
     def check_arguments(self, *, are_rendered: bool = False) -> None:
-        """Refuse arguments that cannot be right, such as those that name no object, or two."""
+        """Refuse invalid arguments, such as a pair of id and name of which neither or both are given."""
         super().check_arguments(are_rendered=are_rendered)
         for reference in self.references:
             reference.check(self, are_rendered=are_rendered)
@@ -69,7 +69,7 @@ class ServiceBaseOperator(CheckedArguments, BaseOperator):
         """Perform the task and return its XCom value."""
 
     def note_result(self, context: Context, result: Any) -> None:
-        """Take note of what the task returns."""
+        """Handle the result before the task returns it; does nothing by default."""
 
     def _refuse_blank_fields(self) -> None:
         # To the service, an empty value would often mean "all".

@@ -1,4 +1,4 @@
-"""Definitions of workflows as arguments of operators: paths in them are rendered, definitions are left as they are."""
+"""Workflow definitions as arguments of operators: templates in paths are rendered, definitions are not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ADDRESS = "://"
 
 
 class DefinitionsMixin:
-    """For operators whose argument ``source`` holds definitions, or the paths of folders and files with them.
+    """Mixin for operators whose argument ``source`` holds definitions, or paths of folders and files that do.
 
     The expressions ``{{ ... }}`` in a definition belong to the service, so only paths are rendered.
     """
@@ -26,7 +26,7 @@ class DefinitionsMixin:
         super()._do_render_template_fields(parent, *args, **kwargs)  # type: ignore[misc]
 
     def located(self) -> Any:
-        """The source, in which relative paths start at the folder of the DAG file."""
+        """Return the source, with relative paths resolved against the folder of the DAG file."""
         is_many = isinstance(self.source, (list, tuple))
         return [from_dag_folder(one, self) for one in self.source] if is_many else from_dag_folder(self.source, self)
 
@@ -46,7 +46,7 @@ def _is_json(value: Any) -> bool:
 
 
 def from_dag_folder(value: Any, task: Any) -> Any:
-    """A path, or what may be one: a relative path starts at the folder of the DAG file."""
+    """Resolve a relative path against the folder of the DAG file; return any other value unchanged."""
     is_path = isinstance(value, str) and _ADDRESS not in value and not _is_json(value)
     if not is_path or Path(value).is_absolute():
         return value

@@ -1,4 +1,4 @@
-"""What becomes of the execution of a task that is killed in a worker."""
+"""Decide what happens to an execution when its task is killed in a worker."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Airflow kills a task 5 s after it has asked the task to end, and stopping the execution takes up to 3 s.
+# Airflow kills a task 5 s after asking it to end, and stopping the execution takes up to 3 s.
 ASKING_SECONDS_IN_A_SIGNAL = 1.5
 ENDING_SECONDS_IN_A_SIGNAL = 4.5
 _COMMS = "airflow.sdk.execution_time.comms"
@@ -30,14 +30,14 @@ class EndingTask:
     """Stops the execution of a task that a person or a time limit has ended; otherwise leaves it to the next attempt.
 
     Airflow calls ``on_kill`` in a signal handler, in the thread of the task. The handler must not wait long, and must
-    not ask Airflow while this thread is in the middle of another request to Airflow. What cannot be decided there is
-    decided when the task continues and finds that it was killed, as it does on Airflow 3.
+    not ask Airflow while this thread is in the middle of another request to Airflow. If the handler cannot decide, the
+    task decides when it continues and finds that it was killed, as it does on Airflow 3.
 
-    - ``fate``: what became of the execution, for messages; None while that is not decided, and if there is none.
+    - ``fate``: what happened to the execution, for messages; None until that is decided, or if there is no execution.
 
     :param ti: the task instance.
-    :param start: of the execution.
-    :param config: the server.
+    :param start: the start of the execution.
+    :param config: address and key of the server.
     """
 
     def __init__(self, ti: Any, start: IdempotentStart, config: ServiceConfig) -> None:
@@ -48,9 +48,9 @@ class EndingTask:
         self._is_settling = False
 
     def settle(self, *, in_signal: bool) -> None:
-        """Decide what becomes of the execution, and stop it if that is decided. Safe to repeat, and to interrupt.
+        """Decide whether to stop the execution, and if so, stop it. Safe to repeat and to interrupt.
 
-        :param in_signal: whether little time is left, and the task may decide later.
+        :param in_signal: whether this is called in a signal handler: time is short, but the task may decide later.
         """
         if self._is_settling or self.fate is not None:  # a second signal interrupts the handler of the first
             return
@@ -68,7 +68,7 @@ class EndingTask:
             log.info("The task was killed; %s", self.fate)
 
     def _free_the_line(self, seconds: float) -> None:
-        """Wait for the question to end: on Airflow 3.0 and 3.1, what this thread reports would mix with its answer."""
+        """Wait for the answer: on Airflow 3.0 and 3.1, it would mix with what this thread reports next."""
         if self._answer is not None:
             wait([self._answer], max(0.0, seconds))
 
@@ -86,7 +86,7 @@ class EndingTask:
 
     def _decide(self, *, in_signal: bool) -> Decision | None:
         if _has_timed_out():
-            return Decision(True, "the task ran into its execution_timeout")
+            return Decision(True, "the task reached its execution_timeout")
         if in_signal and _interrupts_a_request():
             log.info("The task was killed; its execution keeps running until Airflow can be asked who ended the task")
             return None
@@ -97,7 +97,7 @@ class EndingTask:
                 log.info("The task was killed; its execution keeps running until Airflow says who ended the task")
                 return None
             return undecided(error, attempts_left=self._attempts_left)
-        except Exception as error:  # noqa: BLE001 - whatever it is, nobody knows whether the task was ended
+        except Exception as error:  # noqa: BLE001 - whatever the error, who ended the task is unknown
             return undecided(error, attempts_left=self._attempts_left)
         return decide(now, self._start.execution_id, attempts_left=self._attempts_left)
 
@@ -109,12 +109,12 @@ class EndingTask:
 
 
 def _has_timed_out() -> bool:
-    """Whether Airflow ends the task because of its ``execution_timeout``: it calls ``on_kill`` as it handles that."""
+    """Whether the task reached its ``execution_timeout``: Airflow calls ``on_kill`` while it handles that exception."""
     return isinstance(sys.exc_info()[1], AirflowTaskTimeout)
 
 
 def _interrupts_a_request() -> bool:
-    """Whether this thread was interrupted in a request to its supervisor, which answers one at a time."""
+    """Whether the signal interrupted a request of this thread to its supervisor, which answers one at a time."""
     frame = sys._getframe()
     while (caller := frame.f_back) is not None:
         if caller.f_globals.get("__name__") == _COMMS:

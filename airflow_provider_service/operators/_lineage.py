@@ -1,4 +1,4 @@
-"""What operators tell Airflow and OpenLineage about the data tables that they read and write."""
+"""Report to Airflow and OpenLineage which data tables operators read and write."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WRITTEN = ("inserted", "updated")
 
 
 class TableLineageOperator(ServiceBaseOperator):
-    """Base of the operators on one data table, which is an input or an output of the task."""
+    """Base class for operators on one data table, which is an input or an output of the task."""
 
     #: Whether the operator writes the table; otherwise it reads it.
     writes_table: ClassVar[bool] = False
@@ -25,11 +25,11 @@ class TableLineageOperator(ServiceBaseOperator):
     _result: dict[str, Any] | None = None
 
     def other_lineage(self) -> Lineage | None:
-        """What the task reads or writes besides the table."""
+        """Return the inputs and outputs of the task besides the table; none by default."""
         return None
 
     def note_result(self, context: Context, result: Any) -> None:
-        """Keep what the task returns, and emit the asset of the table that was written."""
+        """Keep the result for lineage, and emit an asset event if the task has written the table."""
         self._result = result
         if self.is_writing and self._table is not None:
             counts = {name: value for name, value in result.items() if isinstance(value, int) and name != "preview"}
@@ -37,15 +37,15 @@ class TableLineageOperator(ServiceBaseOperator):
 
     @property
     def is_writing(self) -> bool:
-        """Whether the task writes the table, rather than showing what it would write."""
+        """Whether the task writes the table; a preview only shows what would be written."""
         return self.writes_table and not getattr(self, "preview", False)
 
     def get_openlineage_facets_on_start(self) -> Lineage | None:
-        """What is known before the task runs, for Airflow's OpenLineage provider."""
+        """Return the lineage that is known before the task runs, for Airflow's OpenLineage provider."""
         return self._lineage()
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
-        """What the task has read and written, for Airflow's OpenLineage provider; also when it failed."""
+        """Return the lineage of a task that has succeeded or failed, for Airflow's OpenLineage provider."""
         return self._lineage()
 
     def _lineage(self) -> Lineage | None:

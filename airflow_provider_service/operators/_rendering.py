@@ -1,4 +1,4 @@
-"""Template fields with special handling: secrets, which are never shown, and texts that are left as they are."""
+"""Template fields with special handling: secrets that are never shown, and text that is not rendered."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Sealed:
 
 
 def _sealing_partial(kind: type[Any]) -> type[Any]:
-    """The same partial operator, which seals the arguments that differ between mapped tasks."""
+    """Extend Airflow's class for ``partial``, so that arguments that differ between mapped tasks are sealed too."""
 
     class Sealing(kind):  # type: ignore[misc]
         __slots__ = ()
@@ -46,10 +46,10 @@ def _sealing_partial(kind: type[Any]) -> type[Any]:
 
 
 class SealedFieldsMixin:
-    """For operators with template fields that hold secrets.
+    """Mixin for operators with template fields that hold secrets.
 
-    Airflow stores the arguments of a task with its DAG, so literal texts are hidden as soon as they are given. Airflow
-    also stores the rendered fields before the task executes, so templates are hidden as soon as they are rendered.
+    Airflow stores the arguments of a task with its DAG, so literal text is hidden as soon as it is given. Airflow also
+    stores the rendered fields before the task executes, so templates are hidden as soon as they are rendered.
     """
 
     #: Template fields whose values are hidden.
@@ -57,9 +57,9 @@ class SealedFieldsMixin:
 
     @classmethod
     def partial(cls, **kwargs: Any) -> Any:
-        """Set the arguments that all mapped tasks share, and seal those that differ when they are given."""
+        """Set the arguments that all mapped tasks share; those that differ are sealed when they are given."""
         partial = super().partial(**_sealed_in(kwargs, cls.sealed_fields))  # type: ignore[misc]
-        # Airflow always makes its own class, whose objects allow no attribute of another name.
+        # Airflow always instantiates its own class, and its objects take no further attributes.
         partial.__class__ = _sealing_partial(type(partial))
         return partial
 
@@ -67,7 +67,7 @@ class SealedFieldsMixin:
         super().__setattr__(name, _sealed(name, value) if name in self.sealed_fields else value)
 
     def _do_render_template_fields(self, parent: Any, *args: Any, **kwargs: Any) -> None:
-        # The only method with which both plain and mapped tasks render.
+        # The only rendering method that plain and mapped tasks share.
         super()._do_render_template_fields(parent, *args, **kwargs)  # type: ignore[misc]
         for name in self.sealed_fields:
             value = revealed(getattr(parent, name))
@@ -77,18 +77,18 @@ class SealedFieldsMixin:
 
 
 class VerbatimFieldsMixin:
-    """For operators with template fields whose texts contain braces that are not Airflow's.
+    """Mixin for operators with template fields whose text contains braces that are not Airflow's.
 
-    In such a field, the output of another task is resolved, and the path of a file is replaced by its content; texts
-    are not rendered. A path outside Airflow's template folders is read only if the DAG file itself gives it.
+    In such a field, the output of another task is resolved and the path of a file is replaced by its content, but text
+    is not rendered. A path outside Airflow's template folders is read only if the DAG file itself names it.
     """
 
-    #: Template fields whose texts are not rendered.
+    #: Template fields whose text is not rendered.
     verbatim_fields: Sequence[str] = ()
     _paths_of_dag_file: frozenset[str] = frozenset()
 
     def resolve_template_files(self) -> None:
-        """Note the paths that the DAG file gives; Airflow calls this when it parses the file, before tasks run."""
+        """Remember the paths that the DAG file names; Airflow calls this when it parses the file, before tasks run."""
         values = (getattr(self, name) for name in self.verbatim_fields)
         self._paths_of_dag_file = frozenset(value for value in values if isinstance(value, str))
         super().resolve_template_files()  # type: ignore[misc]
@@ -97,7 +97,7 @@ class VerbatimFieldsMixin:
         for name in self.verbatim_fields:
             setattr(parent, name, verbatim(getattr(parent, name)))
         super()._do_render_template_fields(parent, *args, **kwargs)  # type: ignore[misc]
-        # Airflow reads the files only of fields that the DAG file sets, not of mapped fields or the output of a task.
+        # Airflow itself reads only files that the DAG file names, not those of mapped fields or of a task's output.
         for name in self.verbatim_fields:
             setattr(parent, name, _content_of_path(getattr(parent, name), parent))
 
@@ -108,7 +108,7 @@ def is_path(value: Any, endings: Sequence[str]) -> bool:
 
 
 def _content_of_path(value: Any, task: Any) -> Any:
-    """The content of the file if the value is the path of one, otherwise the value itself.
+    """Return the content of the file that the value names, or the value itself if it is not the path of a file.
 
     :raises AirflowFailException: only the DAG file may name this file, or it cannot be read as text.
     """
@@ -139,13 +139,13 @@ def _is_below(file: Path, folders: Sequence[Path]) -> bool:
 
 
 def template_folders(task: Any) -> list[Path]:
-    """The folders in which Airflow looks for files of a task: that of the DAG file first."""
+    """Return the folders in which Airflow looks for files of a task, beginning with that of the DAG file."""
     loader = task.get_template_env().loader
     return [Path(folder) for folder in getattr(loader, "searchpath", ())]
 
 
 def verbatim(value: Any) -> Any:
-    """A value in which texts are not rendered, but the output of other tasks is resolved."""
+    """Return the value with all text marked as literal; the output of other tasks in it is still resolved."""
     from airflow.providers.common.compat.sdk import literal
 
     if isinstance(value, str):
@@ -167,14 +167,14 @@ def _sealed(name: str, value: Any) -> Any:
 
 
 def sealed_literals(value: Any) -> Any:
-    """Seal the texts in a value that are not templates."""
+    """Seal all text in a value, except templates."""
     if isinstance(value, str):
         return value if has_template(value) else Sealed(value)
     return _inside(value, sealed_literals)
 
 
 def revealed(value: Any) -> Any:
-    """Return a value with everything that was sealed in it."""
+    """Return a value with everything in it unsealed."""
     return revealed(value.reveal()) if isinstance(value, Sealed) else _inside(value, revealed)
 
 
@@ -187,7 +187,7 @@ def _inside(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def mask_all(value: Any) -> None:
-    """Mask every text in a value in the logs of the task."""
+    """Mask all text in a value in the logs of the task."""
     for text in _texts(value):
         mask_secret(str(text))
 

@@ -1,4 +1,4 @@
-"""Base of the operators on executions that are selected by workflow and time."""
+"""Base class for operators on executions that are selected by workflow and time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class SelectedExecutionsOperator(ServiceBaseOperator):
-    """Base of the operators on executions that are selected by workflow and time."""
+    """Base class for operators on executions that are selected by workflow and time."""
 
     template_fields: Sequence[str] = (
         *ServiceBaseOperator.template_fields,
@@ -68,7 +68,7 @@ class SelectedExecutionsOperator(ServiceBaseOperator):
 
     @cached_property
     def selected_workflow_id(self) -> str | None:
-        """Id of the workflow, which is looked up if its name was given; None for every workflow."""
+        """Id of the workflow, looked up if only its name was given; None for every workflow."""
         return OPTIONAL_WORKFLOW.id_in(self, self.hook)
 
     def link(self, context: Context) -> str:

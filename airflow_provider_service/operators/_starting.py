@@ -1,4 +1,4 @@
-"""Base of the operators that start an execution: only once per task run, and stopped if the task ends before it."""
+"""Base class for operators that start an execution once per task run, and stop it if the task is ended early."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 
 class ServiceStartingOperator(ServiceWaitingOperator):
-    """Base of the operators that start an execution and wait for it.
+    """Base class for operators that start an execution and wait for it.
 
-    If a person or a time limit ends the wait before the execution ends, the execution is stopped. If the worker ends or
-    is given up while attempts are left, it keeps running, and the next attempt resumes it.
+    If a person or a time limit ends the wait before the execution ends, the execution is stopped. If the worker dies or
+    loses contact with Airflow while attempts are left, the execution keeps running, and the next attempt resumes it.
     """
 
     context_names = ("ti", "task")
@@ -54,24 +54,24 @@ class ServiceStartingOperator(ServiceWaitingOperator):
 
     @abstractmethod
     def begin(self, context: Context, start: IdempotentStart) -> tuple[str, str]:
-        """Start the execution, or resume the one of an earlier attempt; return its id and its workflow's."""
+        """Start an execution, or resume that of an earlier attempt; return its id and the id of its workflow."""
 
     def further_result(self, outcome: Outcome) -> dict[str, Any]:
-        """What the task returns in addition to the outcome and what the nodes did."""
+        """Return what the result has besides the outcome and the nodes; nothing by default."""
         return {}
 
     def wanted_output(self) -> WantedOutput | None:
-        """The output that the task returns, if any."""
+        """Return which output the result has; None (the default) for no output."""
         return None
 
     def call_headers(self, authentication: str) -> Mapping[str, str]:
-        """The headers of the call that started the execution; their values are hidden in its output."""
+        """Return the headers of the call that started the execution, whose values are hidden in its output."""
         return {}
 
     def perform(self, context: Context) -> RunResult:
         """Start the execution, and wait for it if ``wait_for_completion`` is set.
 
-        :raises ServiceTaskKilledError: the task was killed; says what became of the execution.
+        :raises ServiceTaskKilledError: the task was killed; the message says what happened to the execution.
         """
         try:
             return cast("RunResult", self._run(context))
@@ -108,7 +108,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         return self._finish(self.wait(execution_id, deadline))
 
     def execute_complete(self, context: Context, event: Any) -> RunResult:
-        """End the task according to the event of the trigger."""
+        """Finish the task with the outcome in the trigger's event."""
         from airflow_provider_service._core.waits.outcome import Outcome
 
         with failure_reported(context), fail_without_retry():
@@ -122,13 +122,13 @@ class ServiceStartingOperator(ServiceWaitingOperator):
             super().on_kill()
 
     def get_openlineage_facets_on_start(self) -> Lineage | None:
-        """Nothing is known before the workflow has been started."""
+        """Return empty lineage: nothing is known before the workflow is started."""
         from airflow_provider_service._core.lineage import facets
 
         return facets.empty()
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
-        """The execution, which is also reported as a run of the workflow; also when it failed, or after a deferral."""
+        """Return the lineage of the execution, even if it failed or the task was deferred."""
         from airflow_provider_service._core.lineage import facets
 
         known = self._start if self._outcome is None else self._outcome

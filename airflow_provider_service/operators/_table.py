@@ -1,4 +1,4 @@
-"""Bases of the operators on one data table: its lookup and its link."""
+"""Base classes for operators on one data table, with its lookup and its link."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def require_row_filter(filter: object) -> None:
-    """Refuse a filter of rows without conditions, which would mean all rows to the service; None for all is fine.
+    """Refuse a row filter without conditions, which the service would take for all rows; None is allowed.
 
-    :raises ServiceInputError: it has none.
+    :raises ServiceInputError: the filter has no conditions.
     """
     if filter is not None:
         require_mapping("filter", filter)
@@ -31,7 +31,7 @@ def require_row_filter(filter: object) -> None:
 
 
 def given_rows(rows: object) -> list[Any]:
-    """The argument ``rows``: a list of mappings, or a DataFrame that another task returned.
+    """Return the argument ``rows``, a list of mappings or a DataFrame of another task, as a list.
 
     :raises ServiceInputError: it is neither.
     """
@@ -41,7 +41,7 @@ def given_rows(rows: object) -> list[Any]:
 
 
 class TableLinkedOperator(ServiceBaseOperator):
-    """Base of the operators that link to a data table."""
+    """Base class for operators that link to a data table."""
 
     operator_extra_links = (ServiceDataTableLink(),)
 
@@ -51,7 +51,7 @@ class TableLinkedOperator(ServiceBaseOperator):
 
 
 class ServiceTableOperator(TableLineageOperator, TableLinkedOperator):
-    """Base of the operators on one data table.
+    """Base class for operators on one data table.
 
     :param data_table_id: id of the table; give either the id or the name.
     :param data_table_name: exact, case-sensitive name of the table.
@@ -84,7 +84,7 @@ class ServiceTableOperator(TableLineageOperator, TableLinkedOperator):
         self.project_name = as_rendered(project_name)
 
     def link_table(self, context: Context, table: DataTable) -> str:
-        """Point the task's link at the table, which the task reads or writes, and return the address."""
+        """Point the task's link at the table, keep the table for lineage, and return the address."""
         self._table = table
         return super().link_table(context, table)
 

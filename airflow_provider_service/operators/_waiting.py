@@ -1,4 +1,4 @@
-"""Base of the operators that wait for an execution: where they wait, until when, and how a kill ends the wait."""
+"""Base class for operators that wait for an execution: where they wait, until when, and how a kill ends the wait."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.waits.outcome import Outcome
     from airflow_provider_service._core.waits.watch import Wait
 
-# Time that Airflow may need to run a task again after its trigger has fired.
+# Time that Airflow may need to resume a task after its trigger has fired.
 RESUMING_SECONDS = 30.0
 
 
 class _Kill(threading.Event):
-    """An event that can be set in the handler of a signal, and whose copy is a new one.
+    """An event that a signal handler can set, and whose copies are not set.
 
-    Airflow copies and pickles tasks, and a copy has not been killed.
+    Airflow copies and pickles tasks, and the copy of a killed task has not been killed.
     """
 
     def set(self) -> None:
-        """Set the event, even if the signal has interrupted its own thread while that holds the event's lock."""
+        """Set the event, even if the signal has interrupted this thread while it holds the event's lock."""
         condition: threading.Condition = vars(self)["_cond"]
         vars(self)["_flag"] = True
         if condition.acquire(blocking=False):
@@ -41,7 +41,7 @@ class _Kill(threading.Event):
 
 
 class ServiceWaitingOperator(ServiceBaseOperator):
-    """Base of the operators that wait for an execution."""
+    """Base class for operators that wait for an execution."""
 
     operator_extra_links = (ServiceExecutionLink(), ServiceWorkflowLink())
     checks = {
@@ -74,11 +74,12 @@ class ServiceWaitingOperator(ServiceBaseOperator):
 
     @property
     def wait_seconds(self) -> float:
-        """Seconds after which the wait is over: ``timeout``, or less if the task itself has less time."""
+        """Seconds after which the wait ends: ``timeout``, or less if the task itself has less time."""
         seconds = read_seconds("timeout", self.timeout)
         if not self.deferrable or self.execution_timeout is None:
             return seconds
-        # Airflow 2 then drops a deferred task, and Airflow 3 lets it keep waiting; neither stops the execution.
+        # At its execution_timeout, Airflow 2 drops a deferred task, and Airflow 3 keeps waiting; neither stops the
+        # execution.
         limit = self.execution_timeout.total_seconds()
         return min(seconds, limit - min(RESUMING_SECONDS, limit / 4))
 
@@ -91,10 +92,10 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         self.link_to(context, ServiceWorkflowLink(), WORKFLOW_PAGE, workflow_id)
 
     def wait(self, execution_id: str, deadline: float, **resumed_with: Any) -> Outcome:
-        """Wait in the worker, or read the execution once and leave the rest to the triggerer.
+        """Wait in the worker; or, if deferrable, read the execution once and leave the rest to the triggerer.
 
         :param execution_id: the execution.
-        :param deadline: date and time that ends the wait, in seconds since the epoch.
+        :param deadline: time at which the wait ends, in seconds since the epoch.
         :param resumed_with: further arguments for ``execute_complete``.
         :raises TaskDeferred: the wait continues in the triggerer.
         :raises ServiceTaskKilledError: the task was killed.

@@ -1,4 +1,4 @@
-"""Base and helpers of the operators on workflows: id, link and result."""
+"""Base class and helpers for operators on workflows: id, link and result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ServiceWorkflowOperator(ServiceBaseOperator):
-    """Base of the operators on one workflow, which is given by its id or name.
+    """Base class for operators on one workflow, given by its id or name.
 
     :param workflow_id: id of the workflow; give either the id or the name.
     :param workflow_name: exact name of the workflow; archived ones do not count.
@@ -56,7 +56,7 @@ class ServiceWorkflowOperator(ServiceBaseOperator):
 
     @cached_property
     def target_id(self) -> str:
-        """Id of the workflow, which is looked up if its name was given."""
+        """Id of the workflow, looked up if only its name was given."""
         return self.reference.required_id_in(self, self.hook)
 
     def link(self, context: Context) -> str:
@@ -77,7 +77,7 @@ class ServiceWorkflowOperator(ServiceBaseOperator):
 
 
 def summary(workflow: Workflow, url: str) -> WorkflowResult:
-    """Summary of a workflow, as a task returns it."""
+    """Return the summary of a workflow, as a task returns it."""
     return {
         "workflow_id": workflow.id,
         "name": workflow.name,
@@ -89,7 +89,7 @@ def summary(workflow: Workflow, url: str) -> WorkflowResult:
 
 
 def outcome_of(before: Workflow | None, after: Workflow, is_updated: bool) -> str:
-    """Outcome of the deployment of a workflow."""
+    """Return what a deployment did to a workflow."""
     if before is None:
         return "created"
     if is_updated:

@@ -1,4 +1,4 @@
-"""Operator on the security audit."""
+"""Operator for the security audit."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
 
 __all__ = ["ServiceGenerateAuditOperator"]
 
-#: XCom key under which a task that fails leaves what it would have returned.
+#: XCom key under which a task that fails leaves its result.
 AUDIT_KEY = "audit"
 
 
 class ServiceGenerateAuditOperator(ServiceBaseOperator):
-    """Audit the instance, log a readable report, and fail on the findings that matter. Safe to repeat.
+    """Audit the instance, log the findings, and fail if chosen categories have any. Safe to repeat.
 
-    :param categories: categories to audit: credentials, database, nodes, filesystem, instance; None, the default, for
-        all of them.
+    :param categories: categories to audit: credentials, database, nodes, filesystem and instance; None (the default)
+        for all of them.
     :param days_abandoned_workflow: number of days without an execution after which a workflow counts as abandoned;
         None (the default) for the server's own default.
     :param fail_on: categories whose findings fail the task; none by default.
-    :param report_path: file for a report that people read: a path, or an address of object storage such as
+    :param report_path: file for a readable report: a path, or an address of object storage such as
         ``s3://my_conn@bucket/report.html``. Its suffix chooses the format: ``.md``, ``.html`` or ``.json``. The
         directory must exist, and an existing file is replaced. It is written even if the task then fails. None (the
         default) for no report.
-    :param timeout: how long to wait for the report: a timedelta, or seconds; 300 by default.
+    :param timeout: seconds, or a timedelta, to wait for the audit; 300 seconds by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: an :class:`AuditResult`: the number of findings, and ``{"sections", "locations", "titles"}`` for each
         category that has any. The list of the instance's settings is not a finding. A task that fails on findings
-        leaves the same under the XCom key ``audit``.
+        leaves its result under the XCom key ``audit``.
     """
 
     template_fields: Sequence[str] = (
@@ -75,7 +75,7 @@ class ServiceGenerateAuditOperator(ServiceBaseOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> AuditResult:
-        """Generate the report, log it, and fail on the findings that ``fail_on`` names."""
+        """Generate the audit, log it, and fail if the categories in ``fail_on`` have findings."""
         from airflow_provider_service._core.instances.audit import audit
 
         url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)

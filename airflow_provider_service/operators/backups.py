@@ -35,7 +35,7 @@ _MAX_UNPACKED_BYTES = 10 * 1024**3
 
 
 class ServiceBackupOperator(ServiceBaseOperator):
-    """Write what an instance holds to one archive. Safe to repeat: it replaces the file when it is complete.
+    """Back up an instance to one archive. Safe to repeat: the file is replaced once the new one is complete.
 
     The archive holds workflows with their drafts and pinned data, tags, data tables with their rows, credentials by
     name and type, and a list of users. If the plan of the server includes them, it also holds variables, folders, and
@@ -43,16 +43,16 @@ class ServiceBackupOperator(ServiceBaseOperator):
     rows of tables: give it only to people who may read them. Rows are streamed, so memory does not depend on the size
     of a table. The result lists what is not in the backup.
 
-    :param path: the archive, which ends in ``.zip``: a path, or an address of object storage such as
-        ``s3://my_conn@bucket/{{ ds }}.zip``. It is complete or absent.
-    :param keep: how many backups of this instance remain in the folder of ``path``, the new one included. Older ones
-        are deleted once the new one is complete: only archives whose contents say that they are backups of the instance
-        at this address, whatever their names are. None (the default) to delete nothing.
+    :param path: path of the archive, ending in ``.zip``, or an address of object storage such as
+        ``s3://my_conn@bucket/{{ ds }}.zip``. The archive is either complete or absent.
+    :param keep: number of backups of this instance to keep in the folder of ``path``, including the new one. Older ones
+        are deleted once the new one is complete. Whatever its name, an archive is deleted only if its contents identify
+        it as a backup of the instance at this address. None (the default) to delete nothing.
     :param report_path: file for a report on the backup, on a disk or in object storage; its suffix chooses the
         format: ``.md``, ``.html`` or ``.json``. None (the default) for no file.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`BackupResult`: the size and the checksum of the archive, the number of objects by kind, what is
-        not in it as ``{"what", "why"}``, and the number of older backups that were deleted.
+        not in it, as ``{"what", "why"}``, and the number of older backups that were deleted.
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "path", "report_path")
@@ -100,38 +100,39 @@ class ServiceRestoreOperator(ServiceBaseOperator):
 
     The task checks the whole archive before it writes anything: members, sizes, checksums and every row. Then it writes
     what differs: tags, projects, folders, variables, credentials, tables with their rows, and finally the workflows,
-    all or nothing, as ``ServiceDeployWorkflowsOperator`` does. It finds workflows by their ids, or by their names if
-    the instance does not have the ids, and finds everything that they refer to by name. Finally, it compares the
-    instance with the backup again. It leaves alone whatever else the instance holds. If the task is killed, its next
+    all or nothing, as ``ServiceDeployWorkflowsOperator`` does. It looks up each workflow by its id, or by its name if
+    the instance does not have the id, and looks up everything that workflows refer to by name. At the end, it compares
+    the instance with the backup again. It does not touch anything else in the instance. If the task is killed, its next
     attempt finishes the restore.
 
     Credentials are created without their secrets, which must be entered by hand. Users are not invited. Workflows that
     were active become active here as well, even if the original instance still runs them; with ``activate=False``, none
     becomes active.
 
-    :param path: the archive: a path, or an address of object storage.
+    :param path: path of the archive, or an address of object storage.
     :param on_conflict: what to do with objects that exist and differ from the backup: ``"fail"``, the default, before
         anything is written; ``"skip"`` them; or ``"update"`` them, which replaces workflows, values, and rows of
         tables.
     :param kinds: kinds of objects to restore: a list of ``"tags"``, ``"projects"`` with members and folders,
         ``"variables"``, ``"credentials"``, ``"data_tables"`` and ``"workflows"``. None (the default) for all.
-    :param names: exact names of the objects of these kinds to restore; of variables, their keys. Each must be in the
+    :param names: exact names of the objects of these kinds to restore, or the keys of variables. Each must be in the
         backup. None (the default) for all.
     :param mapping: names that differ between the backup and the instance, and values of nodes, such as
         ``{"credentials": {"Mail (test)": "Mail"}}``, likewise ``data_tables``, ``projects``, ``tags``, ``workflows``
         and ``values``; or the same as text in YAML or JSON. None (the default) if all names are the same.
-    :param mapping_path: path or address of a YAML or JSON file with that, instead of ``mapping``; templates in it are
-        not rendered. A relative path starts at the folder of the DAG file.
-    :param activate: True to activate all workflows, False to deactivate them; None (the default) for what they were.
-    :param preview: stop after the plan; False by default.
-    :param max_unpacked_bytes: bytes that the archive may have when it is unpacked; 10 GiB by default.
+    :param mapping_path: path or address of a YAML or JSON file with the mapping, instead of ``mapping``; templates in
+        it are not rendered. A relative path starts at the folder of the DAG file.
+    :param activate: True to activate all workflows, False to deactivate them; None (the default) to give each its state
+        in the backup.
+    :param preview: True to stop after the plan; False by default.
+    :param max_unpacked_bytes: maximum size of the unpacked archive in bytes; 10 GiB by default.
     :param report_path: file for the plan, on a disk or in object storage; its suffix chooses the format: ``.md``,
         ``.html`` or ``.json``. It is written before anything is changed. None (the default) for no file.
     :param service_conn_id: Airflow connection of the instance to restore; ``service_default`` by default.
     :returns: a :class:`RestoreResult`: the outcome is ``"restored"``, ``"unchanged"`` or, with ``preview``,
-        ``"planned"``. Then the numbers of objects that were created, updated, unchanged and left by kind, the names of
-        those that differ and were left as they are, what could not be restored as ``{"what", "why"}``, and the names of
-        the credentials that were created.
+        ``"planned"``. It also holds, by kind, the numbers of objects that were created, updated, unchanged and left,
+        and the names of those that differ and were left unchanged; what could not be restored, as ``{"what", "why"}``;
+        and the names of the credentials that were created.
     """
 
     template_fields: Sequence[str] = (

@@ -1,4 +1,4 @@
-"""Operator that puts the bridge in place, the workflow that starts other workflows for tasks."""
+"""Operator that installs the bridge, the workflow that starts other workflows for tasks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ServiceInstallBridgeOperator(ServiceBaseOperator):
     The bridge is a workflow that starts other workflows, such as those with a sub-workflow trigger, for
     ``ServiceRunWorkflowOperator``. Tasks find it by its tag ``airflow-bridge``, and call it with tokens that are signed
     with the connection's extra ``bridge_secret`` or, without one, with its API key. A connection with another secret
-    needs a bridge of its own. A bridge that was made by a newer version of this package is left as it is.
+    needs a bridge of its own. A bridge from a newer version of this package is left unchanged.
 
     The key needs the scopes ``credential:create``, ``tag:create``, ``tag:list``, ``workflow:activate``,
     ``workflow:create``, ``workflow:delete``, ``workflow:list``, ``workflow:read``, ``workflow:update`` and
@@ -35,9 +35,9 @@ class ServiceInstallBridgeOperator(ServiceBaseOperator):
     the bridge at the same time, the later one removes its own bridge and returns the other.
 
     :param name: name of the workflow if it has to be created; ``"Airflow bridge"`` by default.
-    :param project_id: project of the bridge, by default the personal project of the key's user. Workflows can by
-        default only be started by workflows of their own project.
-    :param project_name: exact name of the project, instead of its id.
+    :param project_id: id of the project of the bridge; None (the default) for the personal project of the key's user.
+        By default, a workflow can be started only by workflows of its own project.
+    :param project_name: exact name of that project, instead of its id.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`BridgeResult`; ``version`` is that of the bridge's definition, and the outcome is ``"created"``,
         ``"updated"`` or ``"unchanged"``.

@@ -1,4 +1,4 @@
-"""Operator on community node packages."""
+"""Operator for community node packages."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class ServiceInstallCommunityPackageOperator(ServiceBaseOperator):
 
     :param name: package name, ``n8n-nodes-...`` with or without an ``@scope/``.
     :param version: required version; None (the default) for any installed version, or the latest if none is installed.
-    :param verify: install only packages that the vendor of the service has vetted; None (the default) for the server's
-        default.
-    :param timeout: how long to wait for the installation: a timedelta, or seconds; 300 by default.
+    :param verify: True to install only packages that the vendor of the service has vetted; None (the default) for the
+        server's default.
+    :param timeout: seconds, or a timedelta, to wait for the installation; 300 seconds by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`CommunityPackageResult`; the outcome is ``"installed"``, ``"updated"`` or ``"skipped"``.
     """

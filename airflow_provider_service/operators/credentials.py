@@ -1,4 +1,4 @@
-"""Operators on credentials. Their secret data is never shown in rendered fields, logs or XCom."""
+"""Operators for credentials. Their secret data is never shown in rendered fields, logs or XCom."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _check_fields(name: str, value: object) -> None:
 
 
 def _read_fields(connection: Any, fields: Mapping[str, str]) -> dict[str, Any]:
-    """The values of a connection's fields by the credential's names, which tracebacks do not show."""
+    """Read a connection's fields, by their names in the credential. Tracebacks do not show the values."""
     return {name: hidden(_read_field(connection, field)) for name, field in fields.items()}
 
 
@@ -55,7 +55,7 @@ def _read_field(connection: Any, field: str) -> Any:
 
 
 class _CredentialOperator(SealedFieldsMixin, ServiceBaseOperator):
-    """Base of the operators that write the secret data of a credential."""
+    """Base class for operators that write the secret data of a credential."""
 
     template_fields: Sequence[str] = (
         *ServiceBaseOperator.template_fields,
@@ -93,7 +93,7 @@ class _CredentialOperator(SealedFieldsMixin, ServiceBaseOperator):
         self.project_name = as_rendered(project_name)
 
     def secret_data(self) -> dict[str, Any] | None:
-        """The given data, merged with the fields from the Airflow connection; None if neither is given."""
+        """Merge the given data with the fields from the Airflow connection; return None if neither is given."""
         data = revealed(self.data)
         if data is not None:
             require_mapping("data", data)
@@ -112,7 +112,7 @@ class _CredentialOperator(SealedFieldsMixin, ServiceBaseOperator):
         if not self.data_conn_id or not self.data_conn_fields:
             return {}
         found = _read_fields(self.hook.get_connection(self.data_conn_id), self.data_conn_fields)
-        # Not while a frame holds the connection, whose repr shows its password.
+        # Only now does no frame hold the connection, whose repr shows its password.
         for name, field in self.data_conn_fields.items():
             require(found[name] is not None, f"connection {self.data_conn_id!r} has no value for {field}")
         return found
@@ -122,7 +122,7 @@ class _CredentialOperator(SealedFieldsMixin, ServiceBaseOperator):
 
     @cached_property
     def owner_id(self) -> str | None:
-        """Id of the project, which is looked up if its name was given."""
+        """Id of the project, looked up if only its name was given."""
         return PROJECT.id_in(self, self.hook)
 
     def report(self, context: Context, credential: Credential, outcome: str) -> CredentialResult:
@@ -215,10 +215,11 @@ class ServiceUpdateCredentialOperator(_CredentialOperator):
 
     :param credential_id: id of the credential; give either the id or the name.
     :param credential_name: exact name of the credential.
-    :param name: new name of the credential; without ``credential_id`` and ``credential_name``, its exact present name.
+    :param name: new name of the credential; without ``credential_id`` and ``credential_name``, its exact current name,
+        by which it is looked up.
     :param credential_type: type of the credential to look up by its name; None (the default) for any type.
-    :param data: secret fields by name, which replace the stored ones; without this and a connection, those are kept.
-    :param merge_data: merge the fields into the stored ones instead; False by default.
+    :param data: secret fields by name, which replace the stored ones; without this or a connection, those are kept.
+    :param merge_data: True to merge the fields into the stored ones instead; False by default.
     :param data_conn_id: Airflow connection from which to take further fields; None (the default) for none.
     :param data_conn_fields: field of the connection for each field of the credential, required with ``data_conn_id``.
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
@@ -281,7 +282,7 @@ class ServiceUpdateCredentialOperator(_CredentialOperator):
 
     def _id_by_name(self) -> str:
         name = required("credential_id or credential_name", self.credential_name or self.name)
-        # A repeat finds a credential that was renamed by its new name.
+        # After an earlier attempt has renamed the credential, a repeat finds it by its new name.
         found = self.find(name) or (self.find(self.name) if self.name else None)
         if found is None:
             found = get_credential(self.hook, name, credential_type=self.credential_type, project_id=self.owner_id)

@@ -1,4 +1,4 @@
-"""Operator on data tables; those on rows are in ``rows``."""
+"""Operator for data tables; those for their rows are in ``rows``."""
 
 from __future__ import annotations
 

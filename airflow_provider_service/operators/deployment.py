@@ -36,7 +36,7 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
 
     The task compares the definition with the version that runs, or with the draft if the workflow is not active. If
     they match, it writes nothing. It replaces nodes and connections; the service merges the settings. It ignores
-    read-only keys of the definition, its tags, and its static data, which is state of the running workflow.
+    read-only keys of the definition, its tags, and its static data, which is the state of the running workflow.
 
     An active workflow runs the new version at once, for which the key also needs ``workflow:activate``. If the service
     refuses that, it may keep the definition as the draft while the old version runs; every attempt of the task fails.
@@ -50,14 +50,14 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
         service and are not rendered; the output of other tasks is resolved.
     :param workflow_id: id of the workflow to update; without id and name, the definition's name is looked up among the
         workflows that are not archived.
-    :param workflow_name: exact present name of the workflow to update, if the definition renames it.
+    :param workflow_name: exact current name of the workflow to update, if the definition renames it.
     :param activate: True to activate the workflow, False to deactivate it, None (the default) to leave it as it is.
     :param project_id: id of the project in which to look for the workflow and to create it; if None, it is looked up in
         all projects and created in the personal project of the key's user.
     :param project_name: exact name of that project, instead of its id.
     :param parent_folder_id: id of the folder in which to create the workflow; None (the default) for no folder.
-    :param parent_folder_name: exact name of that folder, instead of its id; a path such as ``"Reports/Daily"`` if it is
-        within others. Requires ``project_id`` or ``project_name``.
+    :param parent_folder_name: exact name of that folder, instead of its id; for a nested folder, a path such as
+        ``"Reports/Daily"``. Requires ``project_id`` or ``project_name``.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`CreateOrUpdateWorkflowResult`; ``version_id`` is the active version. The outcome is
         ``"created"``; ``"updated"`` if the definition was written, or a draft that matches it was published;
@@ -131,7 +131,7 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
         return {**summary(workflow, url), "outcome": outcome}
 
     def _deploy(self, workflow: Workflow, desired: Mapping[str, Any]) -> tuple[Workflow, bool]:
-        """Write what differs and publish it; also return whether the definition was written or published."""
+        """Write and publish what differs; return the workflow, and whether its definition was written or published."""
         from airflow_provider_service.client._definitions import content, is_as_defined, runs_as_defined
         from airflow_provider_service.client._webhook_conflicts import naming_the_holder
 
@@ -148,7 +148,7 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
             if not is_held:
                 text = desired.get("description")
                 workflow = self.hook.workflows.update(workflow.id, **content(desired), description=text)
-            # A server without versions names none: the definition that it holds is the one that runs.
+            # A server without versions reports none; it runs the definition that it holds.
             if goes_live and not (workflow.active and workflow.active_version_id in (None, workflow.version_id)):
                 workflow = self.hook.workflows.activate(workflow.id)
         is_published = live_version is not None and workflow.active_version_id != live_version
@@ -180,11 +180,11 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
 
     def _find(self, name: str, project_id: str | None) -> Workflow | None:
         known_id = self.workflow_id or self._id_by_name(name, project_id)
-        # An item of a list lacks the description, so it cannot be compared.
+        # Lists omit the description, so their items cannot be compared.
         return self.hook.workflows.get(known_id) if known_id else None
 
     def _id_by_name(self, name: str, project_id: str | None) -> str | None:
-        # A repeat finds a workflow that was renamed by its new name.
+        # After an earlier attempt has renamed the workflow, a repeat finds it by its new name.
         names = (name,) if self.workflow_name is None else (self.workflow_name, name)
         for one in names:
             found = find_workflow(self.hook, one, project_id=project_id)

@@ -1,4 +1,4 @@
-"""Operators that bring an instance to its desired state, and change nothing if it is there."""
+"""Operators that bring an instance to its desired state, and change nothing that already matches it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NAMED = Alternatives("prune_names", "prune_prefix", is_optional=True)
 
 
 class _EnsureOperator(ServiceBaseOperator):
-    """Base of the operators that compare the desired state with what the instance holds."""
+    """Base class for operators that compare the desired state with what the instance holds."""
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "path", "prune_names", "prune_prefix")
     operator_extra_links = (ServicePageLink(),)
@@ -63,13 +63,13 @@ class _EnsureOperator(ServiceBaseOperator):
         """Compare the desired state with what the instance holds."""
 
     def desired(self, name: str) -> Any:
-        """The desired state, from the argument of that name or from the file."""
+        """Read the desired state from the argument with this name, or from the file."""
         from airflow_provider_service._core.instances.desired_state.reading import read_desired_state
 
         return read_desired_state(name, revealed(getattr(self, name)), self.path)
 
     def perform(self, context: Context) -> EnsureResult:
-        """Compare, and make the changes."""
+        """Compare the states, and make the changes."""
         from airflow_provider_service._core.instances.desired_state.changes import Prune
 
         prune = Prune.of(self.prune, self.prune_names, self.prune_prefix)
@@ -109,15 +109,16 @@ class ServiceEnsureTagsOperator(_EnsureOperator):
     :param tags: names of the tags, 1 to 24 characters each: a list, or text in YAML or JSON.
     :param path: path or address of a YAML or JSON file with them, instead of ``tags``; templates in it are not
         rendered.
-    :param prune: True to delete the tags that ``prune_names`` or ``prune_prefix`` names and that are not declared;
-        False by default. Nothing else is ever deleted. Workflows lose tags that are deleted.
+    :param prune: True to delete undeclared tags that match ``prune_names`` or ``prune_prefix``; False by default.
+        Nothing else is ever deleted. A deleted tag is removed from its workflows.
     :param prune_names: exact names of tags to delete; None (the default) for none.
-    :param prune_prefix: beginning of the names of tags to delete, besides ``prune_names``; None (the default) for none.
+    :param prune_prefix: beginning of the names of tags to delete, instead of ``prune_names``; None (the default) for
+        none.
     :param preview: True to return what would change, without changing it; False by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: an :class:`EnsureResult`: the numbers of tags, and the first 200 changes as ``{"action", "name"}``;
         ``more`` says whether there are more. The action is ``"create"``, ``"update"`` or ``"delete"``. With
-        ``preview``, the numbers and changes are those of a run without it.
+        ``preview``, the numbers and changes are those that a run without it would produce.
     """
 
     template_fields: Sequence[str] = (*_EnsureOperator.template_fields, "tags")
@@ -149,7 +150,7 @@ class ServiceEnsureTagsOperator(_EnsureOperator):
         self.check_arguments()
 
     def plan(self, prune: Prune) -> DesiredStatePlan:
-        """The changes that make the tags as they are declared."""
+        """Plan the changes that bring the tags to their declared state."""
         from airflow_provider_service._core.instances.desired_state.tags import plan_tags
 
         return plan_tags(self.hook, self.desired("tags"), prune)
@@ -165,16 +166,16 @@ class ServiceEnsureVariablesOperator(SealedFieldsMixin, _EnsureOperator):
     :param project_id: id of the project that the variables belong to; None (the default) for those of the whole
         instance.
     :param project_name: exact name of that project, instead of its id.
-    :param prune: True to delete the variables that ``prune_names`` or ``prune_prefix`` names and that are not declared;
-        False by default. Nothing else is ever deleted.
+    :param prune: True to delete undeclared variables that match ``prune_names`` or ``prune_prefix``; False by default.
+        Nothing else is ever deleted.
     :param prune_names: exact names of variables to delete; None (the default) for none.
-    :param prune_prefix: beginning of the names of variables to delete, besides ``prune_names``; None (the default) for
-        none.
+    :param prune_prefix: beginning of the names of variables to delete, instead of ``prune_names``; None (the default)
+        for none.
     :param preview: True to return what would change, without changing it; False by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: an :class:`EnsureResult`: the numbers of variables, and the first 200 changes as ``{"action", "name"}``;
         ``more`` says whether there are more. The action is ``"create"``, ``"update"`` or ``"delete"``. With
-        ``preview``, the numbers and changes are those of a run without it.
+        ``preview``, the numbers and changes are those that a run without it would produce.
     """
 
     template_fields: Sequence[str] = (*_EnsureOperator.template_fields, "variables", *PROJECT.fields)
@@ -211,7 +212,7 @@ class ServiceEnsureVariablesOperator(SealedFieldsMixin, _EnsureOperator):
         self.check_arguments()
 
     def plan(self, prune: Prune) -> DesiredStatePlan:
-        """The changes that make the variables as they are declared."""
+        """Plan the changes that bring the variables to their declared state."""
         from airflow_provider_service._core.instances.desired_state.variables import plan_variables
 
         desired = self.desired("variables")
@@ -229,18 +230,18 @@ class ServiceEnsureDataTablesOperator(_EnsureOperator):
     :param path: path or address of a YAML or JSON file with them, instead of ``data_tables``; templates in it are not
         rendered.
     :param project_id: id of the project of the tables; None (the default) to look them up in all projects, and to
-        create those that none has in the personal project of the key's user.
+        create missing ones in the personal project of the key's user.
     :param project_name: exact name of that project, instead of its id.
-    :param prune: True to delete the data tables that ``prune_names`` or ``prune_prefix`` names and that are not
-        declared; False by default. Nothing else is ever deleted. Tables are deleted with their rows.
+    :param prune: True to delete undeclared data tables that match ``prune_names`` or ``prune_prefix``; False by
+        default. Nothing else is ever deleted. A table is deleted with its rows.
     :param prune_names: exact names of data tables to delete; None (the default) for none.
-    :param prune_prefix: beginning of the names of data tables to delete, besides ``prune_names``; None (the default)
+    :param prune_prefix: beginning of the names of data tables to delete, instead of ``prune_names``; None (the default)
         for none.
     :param preview: True to return what would change, without changing it; False by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: an :class:`EnsureResult`: the numbers of data tables, and the first 200 changes as ``{"action", "name",
         "columns" or "added_columns"}``; ``more`` says whether there are more. The action is ``"create"``, ``"update"``
-        or ``"delete"``. With ``preview``, the numbers and changes are those of a run without it.
+        or ``"delete"``. With ``preview``, the numbers and changes are those that a run without it would produce.
     """
 
     template_fields: Sequence[str] = (*_EnsureOperator.template_fields, "data_tables", *PROJECT.fields)
@@ -276,7 +277,7 @@ class ServiceEnsureDataTablesOperator(_EnsureOperator):
         self.check_arguments()
 
     def plan(self, prune: Prune) -> DesiredStatePlan:
-        """The changes that make the data tables as they are declared."""
+        """Plan the changes that bring the data tables to their declared state."""
         from airflow_provider_service._core.instances.desired_state.data_tables import plan_data_tables
 
         project_id = PROJECT.id_in(self, self.hook)
@@ -286,22 +287,22 @@ class ServiceEnsureDataTablesOperator(_EnsureOperator):
 class ServiceEnsureProjectsOperator(_EnsureOperator):
     """Make sure that these team projects exist and have these members. Safe to repeat.
 
-    :param projects: the members of each project by its name: their roles by email address, as ``{"Sales":
+    :param projects: the members of each project by its name, with their roles by email address, as ``{"Sales":
         {"ana@example.com": "project:editor"}}``: a mapping, or text in YAML or JSON. A member whose role is None is
         removed; members that are not named are kept.
     :param path: path or address of a YAML or JSON file with them, instead of ``projects``; templates in it are not
         rendered.
-    :param prune: True to delete the projects that ``prune_names`` or ``prune_prefix`` names and that are not declared;
-        False by default. Nothing else is ever deleted. A project that holds workflows or data tables is never deleted.
+    :param prune: True to delete undeclared projects that match ``prune_names`` or ``prune_prefix``; False by default.
+        Nothing else is ever deleted. A project that holds workflows or data tables is never deleted.
     :param prune_names: exact names of projects to delete; None (the default) for none.
-    :param prune_prefix: beginning of the names of projects to delete, besides ``prune_names``; None (the default) for
-        none.
+    :param prune_prefix: beginning of the names of projects to delete, instead of ``prune_names``; None (the default)
+        for none.
     :param preview: True to return what would change, without changing it; False by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: an :class:`EnsureResult`: the numbers of projects, and the first 200 changes as ``{"action", "name",
         "added_members", "changed_members", "removed_members"}``; ``more`` says whether there are more. The action is
-        ``"create"``, ``"update"`` or ``"delete"``. With ``preview``, the numbers and changes are those of a run without
-        it.
+        ``"create"``, ``"update"`` or ``"delete"``. With ``preview``, the numbers and changes are those that a run
+        without it would produce.
     """
 
     template_fields: Sequence[str] = (*_EnsureOperator.template_fields, "projects")
@@ -333,7 +334,7 @@ class ServiceEnsureProjectsOperator(_EnsureOperator):
         self.check_arguments()
 
     def plan(self, prune: Prune) -> DesiredStatePlan:
-        """The changes that make the projects as they are declared."""
+        """Plan the changes that bring the projects to their declared state."""
         from airflow_provider_service._core.instances.desired_state.projects import plan_projects
 
         return plan_projects(self.hook, self.desired("projects"), prune)

@@ -1,4 +1,4 @@
-"""Operators on all executions of a selection."""
+"""Operators for all executions that match a selection."""
 
 from __future__ import annotations
 
@@ -37,8 +37,10 @@ class ServiceStopExecutionsOperator(SelectedExecutionsOperator):
     :param project_name: exact name of that project, instead of its id.
     :param all_workflows: True to stop executions of every workflow; False by default.
     :param status: one or several of ``"queued"``, ``"running"`` and ``"waiting"``; None (the default) for all of them.
-    :param started_before: only those that started before this: a datetime with a time zone, or text (without one: UTC).
-    :param older_than: only those that started longer ago: seconds, or a timedelta; not with ``started_before``.
+    :param started_before: only executions that started before this time: a datetime with a time zone, or text, in which
+        a missing time zone means UTC.
+    :param older_than: only executions that started longer ago than this: seconds, or a timedelta; not with
+        ``started_before``.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`StopSelectionResult`; ``stopped`` is the number of executions.
     """
@@ -98,12 +100,13 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
     :param all_workflows: True to select from the executions of every workflow; False by default.
     :param status: select one or several of success, error, canceled, crashed, new, waiting and unknown; None (the
         default) for those that have ended.
-    :param started_before: select those that started before this: a datetime with a time zone, or text (without one:
-        UTC).
-    :param older_than: select those that started longer ago: seconds, or a timedelta; not with ``started_before``.
+    :param started_before: select executions that started before this time: a datetime with a time zone, or text, in
+        which a missing time zone means UTC.
+    :param older_than: select executions that started longer ago than this: seconds, or a timedelta; not with
+        ``started_before``.
     :param max_deletions: maximum number of executions of a selection to delete, 1000 by default; the rest is left for
         another run.
-    :param preview: return what would be deleted, without deleting it; False by default.
+    :param preview: True to return what would be deleted, without deleting it; False by default.
     :param if_missing: what to do if an execution does not exist: ``"ignore"`` (the default) or ``"fail"``.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`DeleteExecutionsResult`: the numbers of deleted and missing executions (both 0 with
@@ -207,7 +210,7 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
         listed = read(started_before=latest_start)
         try:
             first = list(islice(listed, 1))
-        except ServiceNotOfferedError:  # before n8n 2.37, which has the parameter
+        except ServiceNotOfferedError:  # n8n before 2.37 lacks the parameter
             if latest_start is None:
                 raise
             return (one for one in read() if one.started_at is not None and one.started_at < latest_start)
@@ -221,7 +224,7 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
         try:
             self.hook.executions.delete(execution_id)
         except ServiceInvalidRequestError as error:
-            # The execution is running: the only refusal of a request that a retry may not meet again.
+            # The execution is running. Of all refusals of a request, only this one may not recur in a retry.
             raise AirflowException(str(error)) from error
         except ServiceNotFoundError:
             if self.if_missing == "fail":

@@ -1,4 +1,4 @@
-"""Operators on executions."""
+"""Operators for executions."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class ServiceRetryExecutionOperator(ServiceStartingOperator):
     does not show who requested a retry, so do not let two tasks retry the same execution at the same time.
 
     :param execution_id: id of an execution that failed, crashed or was canceled.
-    :param load_workflow: run the current workflow instead of the one that was saved with the execution; by default
-        the service decides.
+    :param load_workflow: True to run the current workflow instead of the one that was saved with the execution; None
+        (the default) to leave the choice to the service.
     :param wait_for_completion: wait until the execution has ended; True by default.
     :param deferrable: wait in the triggerer, where thousands of waits share their requests; the default is Airflow's
         ``[operators] default_deferrable``.
@@ -52,7 +52,7 @@ class ServiceRetryExecutionOperator(ServiceStartingOperator):
     :param on_vanished: what to do if the execution cannot be found, or the key may not see it: ``"fail"`` (the default)
         or ``"succeed"``.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: a :class:`RunResult` of the new execution, with ``retry_of`` if it is awaited.
+    :returns: a :class:`RunResult` of the new execution, with ``retry_of`` if the task waits for it.
     """
 
     template_fields: Sequence[str] = (*ServiceStartingOperator.template_fields, "execution_id")
@@ -99,7 +99,7 @@ class ServiceRetryExecutionOperator(ServiceStartingOperator):
         return resume_or_retry(original, start, load_workflow=self.load_workflow), workflow_id
 
     def further_result(self, outcome: Outcome) -> dict[str, Any]:
-        """The execution that was retried."""
+        """Return the id of the execution that was retried."""
         return {"retry_of": str(self.execution_id)}
 
 
@@ -173,7 +173,7 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
         return self._ended(self.wait(execution.id, deadline, stopped=stopped, url=url), stopped, url)
 
     def execute_complete(self, context: Context, event: Any, stopped: bool, url: str) -> StopResult:
-        """End the task according to the event of the trigger."""
+        """Finish the task with the outcome in the trigger's event."""
         from airflow_provider_service._core.waits.outcome import Outcome
 
         return self._ended(Outcome.from_event(event), stopped, url)
@@ -186,7 +186,7 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
         except ServiceConflictError:
             return False
         except ServiceServerError:
-            # n8n 2.20 answers so if the execution has ended.
+            # This is how n8n 2.20 answers if the execution has ended.
             if self.hook.executions.get(self.execution_id).status in ENDED_STATUSES:
                 return False
             raise

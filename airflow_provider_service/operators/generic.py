@@ -83,7 +83,7 @@ class ServiceOperator(ServiceBaseOperator):
             self.resource in resources,
             f"there is no resource {self.resource!r}; the resources are {', '.join(resources)}",
         )
-        methods = _actions(getattr(self.hook.client, self.resource))  # the hook adds what tasks have operators for
+        methods = _actions(getattr(self.hook.client, self.resource))  # what the hook adds has operators of its own
         require(
             self.action in methods,
             f"{self.resource} has no action {self.action!r}; its actions are {', '.join(methods)}",

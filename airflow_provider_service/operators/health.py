@@ -1,4 +1,4 @@
-"""Operator on the health of workflows."""
+"""Operator for the health of workflows."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 __all__ = ["ServiceWorkflowHealthCheckOperator"]
 
-#: XCom key under which a task that fails or is skipped leaves what it would have returned.
+#: XCom key under which a task that fails or is skipped leaves its result.
 HEALTH_KEY = "health"
 
 
 class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
-    """Check how the executions of workflows have gone over a window of time. It only reads, and is safe to repeat.
+    """Check the recent executions of workflows against thresholds. Only reads, so it is safe to repeat.
 
-    The task computes statistics from the executions that started within the window, and checks every threshold for each
-    workflow separately. It does not check a threshold of None, which is the default. ``success`` counts as a success;
+    The task computes statistics from the executions that started within the window, and checks each workflow separately
+    against every threshold. A threshold of None, the default, is not checked. ``success`` counts as a success;
     ``error`` and ``crashed`` count as failures. Active and canceled executions count as neither, and executions that a
     person ran in the editor do not count at all.
 
-    Choose either a workflow, a tag, a project, or ``all_workflows=True``. Archived workflows are left out.
+    Choose a workflow, a tag, a project, or ``all_workflows=True``. Archived workflows are left out.
 
     :param workflow_id: id of the workflow.
     :param workflow_name: exact name of the workflow, instead of its id; archived ones do not count.
@@ -55,8 +55,8 @@ class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
     :param max_duration_median: highest median of the duration from start to end of a run, in seconds, or a timedelta.
     :param max_duration_p95: highest 95th percentile of that duration, in seconds, or a timedelta.
     :param on_breach: what to do if a threshold is breached: ``"fail"`` (the default), ``"skip"`` or ``"report"``. A
-        task that fails is retried as its ``retries`` say, and each attempt reads the statistics anew.
-    :param report_path: file for a report that people read: a path, or an address of object storage such as
+        task that fails is retried according to its ``retries``, and each attempt reads the statistics anew.
+    :param report_path: file for a readable report: a path, or an address of object storage such as
         ``s3://my_conn@bucket/report.html``. Its suffix chooses the format: ``.md``, ``.html`` or ``.json``. The
         directory must exist, and an existing file is replaced. It is written even if the task then fails or is skipped.
         None (the default) for no report.
@@ -64,7 +64,7 @@ class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
     :returns: a :class:`HealthResult`. ``workflows`` holds the statistics of at most 50 workflows, unhealthy ones first:
         ``{"workflow_id", "name", "runs", "succeeded", "failed", "canceled", "failure_rate", "success_age",
         "duration_median", "duration_p95", "last_success_at", "breaches", "url"}``, with ``{"threshold", "value",
-        "limit"}`` for each breach and all times in seconds. A task that fails or is skipped leaves the same under the
+        "limit"}`` for each breach and all times in seconds. A task that fails or is skipped leaves its result under the
         XCom key ``health``.
     """
 

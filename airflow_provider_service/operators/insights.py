@@ -1,4 +1,4 @@
-"""Operator on insights."""
+"""Operator for insights."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["ServiceGetInsightsOperator"]
 
 
 class ServiceGetInsightsOperator(ServiceBaseOperator):
-    """Read statistics on production executions in a range of time. Safe to repeat. They lag behind the executions.
+    """Read statistics on production executions in a time range. Safe to repeat. The service computes them with a delay.
 
     :param range_start: start of the range, as text or as a datetime with a time zone; None (the default) for seven days
         ago.
@@ -34,12 +34,12 @@ class ServiceGetInsightsOperator(ServiceBaseOperator):
     :param project_id: id of the project whose executions to count; None (the default) for all projects. An unknown id
         yields zeros.
     :param project_name: exact name of that project, instead of its id.
-    :param report_path: file for a report that people read: a path, or an address of object storage such as
+    :param report_path: file for a readable report: a path, or an address of object storage such as
         ``s3://my_conn@bucket/report.html``. Its suffix chooses the format: ``.md``, ``.html`` or ``.json``. The
         directory must exist, and an existing file is replaced. None (the default) for no report.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: an :class:`InsightsResult` with ``{"value", "unit", "deviation"}`` for each figure. The deviation is the
-        change from the previous period; it is None if there was none.
+    :returns: an :class:`InsightsResult` with ``{"value", "unit", "deviation"}`` for each statistic. The deviation is
+        the change from the previous period, or None if there was no such period.
     """
 
     template_fields: Sequence[str] = (
@@ -72,7 +72,7 @@ class ServiceGetInsightsOperator(ServiceBaseOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> InsightsResult:
-        """Read the figures."""
+        """Read the statistics."""
         require_report_place(self.report_path)
         url = self.link_to(context, ServicePageLink(), INSIGHTS_PAGE)
         start, end = read_moment("range_start", self.range_start), read_moment("range_end", self.range_end)

@@ -1,4 +1,4 @@
-"""Operators for instances as code: workflows to files, files to an instance, one instance to another."""
+"""Operators for instances as code: they export workflows to files, deploy files, and promote workflows."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
     ``ServiceDeployWorkflowsOperator`` deploys such files to the same instance, where they change nothing, or to another
     one. Archived workflows are left out. Files of workflows that no longer exist are kept.
 
-    :param path: the folder: a path, or an address of object storage such as ``s3://my_conn@bucket/workflows``. It is
-        created if it does not exist.
+    :param path: path of the folder, or an address of object storage such as ``s3://my_conn@bucket/workflows``. The
+        folder is created if it does not exist.
     :param workflow_names: exact names of the workflows; None (the default) for all.
-    :param tag_id: id of a tag, for only those workflows that have it.
+    :param tag_id: id of a tag, to export only workflows that have it; None (the default) for all workflows.
     :param tag_name: exact name of that tag, instead of its id.
-    :param project_id: id of a project, for only its workflows.
+    :param project_id: id of a project, to export only its workflows; None (the default) for all projects.
     :param project_name: exact name of that project, instead of its id.
-    :param code_files: whether code of several lines in nodes is written to separate files, in a folder beside the
-        workflow's file; False by default.
-    :param pinned_data: whether the pinned data of nodes is included, which is often real data; False by default.
+    :param code_files: True to write code of several lines in nodes to separate files, in a folder beside the workflow's
+        file; False by default.
+    :param pinned_data: True to include the pinned data of nodes, which is often real data; False by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: an :class:`ExportResult`: the number of workflows, the address of each file by the id of its workflow, and
-        what was left out, with a warning: workflows with ids that could lead to other addresses or folders. If
+        the workflows that were left out, with a warning, because their ids could lead to other addresses or folders. If
         ``workflow_names`` names one of these, nothing is written.
     """
 
@@ -106,7 +106,7 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
 
 
 class _DeployingOperator(ServiceBaseOperator):
-    """Base of the operators that bring the workflows of an instance in line with definitions."""
+    """Base class for operators that bring the workflows of an instance in line with definitions."""
 
     checks = {"activate": OPTIONAL_FLAG, "archive_missing": require_flag, "preview": require_flag}
     operator_extra_links = (ServicePageLink(),)
@@ -124,10 +124,10 @@ class _DeployingOperator(ServiceBaseOperator):
 
     @abstractmethod
     def target_project_id(self, mapping: InstanceMapping) -> str | None:
-        """The project to deploy to."""
+        """Return the id of the project to deploy to, if any."""
 
     def target_folder_id(self) -> str | None:
-        """The folder in which workflows are created."""
+        """Return the id of the folder in which to create workflows, if any."""
         return None
 
     def perform(self, context: Context) -> DeployResult:
@@ -169,37 +169,39 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
 
     Then the task writes all drafts, and publishes the workflows, beginning with those that others call. If anything
     fails, it gives every workflow its former version, draft and tags, deletes what it has created, and fails. Airflow
-    retries it only if the failure may be temporary and everything was put back. Workflows without a definition are left
-    alone, unless an earlier deployment with the same ``deployment_name`` deployed them and ``archive_missing`` is True.
+    retries it only if the failure may be temporary and everything was rolled back. Workflows without a definition are
+    not changed, unless an earlier deployment with the same ``deployment_name`` deployed them and ``archive_missing`` is
+    True.
 
-    :param source: a folder, which may be a git checkout, a ``.json`` file, or an address of object storage such as
+    :param source: a folder (such as a git checkout), a ``.json`` file, or an address of object storage such as
         ``s3://my_conn@bucket/workflows``; a definition as a mapping or as JSON text; or a list of these. All files
         ``*.json`` below a folder are read, except in hidden folders. A relative path starts at the folder of the DAG
         file. Expressions ``{{ ... }}`` in definitions are not rendered; templates in paths are.
     :param activate: True to activate all workflows, False to deactivate them; None (the default) to do what the key
         ``active`` of each definition says, and to leave the workflow as it is if the definition lacks this key.
-    :param project_id: id of the project in which workflows and what they name are looked up, and in which new workflows
-        are created; if None, they are looked up in all projects, and created in the personal project of the key's user.
+    :param project_id: id of the project in which to look up workflows and what they refer to, and in which to create
+        new workflows; if None, they are looked up in all projects, and created in the personal project of the key's
+        user.
     :param project_name: exact name of that project, instead of its id.
-    :param parent_folder_id: id of the folder in which new workflows are created; None (the default) for no folder.
-    :param parent_folder_name: exact name of that folder, instead of its id; a path such as ``"Reports/Daily"`` if it is
-        within others. Requires ``project_id`` or ``project_name``.
-    :param deployment_name: name under which the instance records the ids of the workflows that are deployed, in an
-        inactive workflow; give each folder a name of its own. None (the default) for no record.
-    :param archive_missing: whether workflows that the record holds and that have no definition any more are archived;
-        False by default. Requires ``deployment_name``. A workflow that others start is refused.
+    :param parent_folder_id: id of the folder in which to create new workflows; None (the default) for no folder.
+    :param parent_folder_name: exact name of that folder, instead of its id; for a nested folder, a path such as
+        ``"Reports/Daily"``. Requires ``project_id`` or ``project_name``.
+    :param deployment_name: name under which to record the ids of the deployed workflows, in an inactive workflow of the
+        instance; give each folder a name of its own. None (the default) for no record.
+    :param archive_missing: True to archive recorded workflows that no longer have a definition; False by default.
+        Requires ``deployment_name``. If other workflows start one of them, the deployment is refused.
     :param mapping: names that differ between the definitions and the instance, and values of nodes, such as
         ``{"credentials": {"Mail (test)": "Mail"}}``, likewise ``data_tables``, ``projects``, ``tags``, ``workflows``
         and ``values``; or the same as text in YAML or JSON. None (the default) if all names are the same.
-    :param mapping_path: path or address of a YAML or JSON file with that, instead of ``mapping``; templates in it are
-        not rendered. A relative path starts at the folder of the DAG file.
-    :param preview: stop after the plan; False by default.
+    :param mapping_path: path or address of a YAML or JSON file with the mapping, instead of ``mapping``; templates in
+        it are not rendered. A relative path starts at the folder of the DAG file.
+    :param preview: True to stop after the plan; False by default.
     :param report_path: file for the plan, on a disk or in object storage; its suffix chooses the format: ``.md``,
         ``.html`` or ``.json``. It is written before anything is changed. None (the default) for no file.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`DeployResult`. The outcome is ``"deployed"``, ``"unchanged"`` or, with ``preview``,
-        ``"planned"``; ``workflow_ids`` holds ids by name; and each of the others lists the names of the workflows to
-        which it applies.
+        ``"planned"``; ``workflow_ids`` holds ids by name; and each other key lists the names of the workflows to which
+        it applies.
     """
 
     template_fields: Sequence[str] = (
@@ -253,45 +255,45 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
         return read_source(self.located())
 
     def target_project_id(self, mapping: InstanceMapping) -> str | None:
-        """The project that the arguments name."""
+        """Return the id of the project that the arguments name, if any."""
         return PROJECT.id_in(self, self.hook)
 
     def target_folder_id(self) -> str | None:
-        """The folder that the arguments name."""
+        """Return the id of the folder that the arguments name, if any."""
         return PARENT_FOLDER.id_in(self, self.hook)
 
 
 class ServicePromoteWorkflowsOperator(_DeployingOperator):
     """Deploy workflows of one instance to another: all of them, or none. Safe to repeat.
 
-    What runs on the source, or the draft of a workflow that is not active there, is deployed to the instance of
-    ``service_conn_id`` exactly as ``ServiceDeployWorkflowsOperator`` deploys a folder: a plan comes first, whatever the
-    workflows refer to is found by its name, and if anything fails, everything is put back. Give either
-    ``workflow_names``, a tag, or a project. What is no longer selected stays there, unless an earlier promotion with
-    the same ``deployment_name`` deployed it and ``archive_missing`` is True.
+    The task reads the version that runs on the source, or the draft of a workflow that is not active there. It deploys
+    these to the instance of ``service_conn_id`` exactly as ``ServiceDeployWorkflowsOperator`` deploys a folder: it
+    makes a plan first, looks up by name whatever the workflows refer to, and rolls everything back if anything fails.
+    Give ``workflow_names``, a tag, a project, or several of these. A workflow that is no longer selected stays in that
+    instance, unless an earlier promotion with the same ``deployment_name`` deployed it and ``archive_missing`` is True.
 
     :param source_conn_id: Airflow connection of type ``n8n`` or ``service`` of the instance to read from.
     :param workflow_names: exact names of the workflows.
-    :param tag_id: id of a tag on the source, for the workflows that have it.
+    :param tag_id: id of a tag on the source, to promote only workflows that have it.
     :param tag_name: exact name of that tag, instead of its id.
-    :param project_id: id of a project of the source; alone, for all its workflows.
+    :param project_id: id of a project of the source, to promote only its workflows.
     :param project_name: exact name of that project, instead of its id.
     :param destination_project_id: id of the project to deploy to; if None, workflows are looked up in all projects, and
-        created in the personal project of the key's user, unless ``mapping`` has the project of the source.
+        created in the personal project of the key's user, unless ``mapping`` maps the project of the source.
     :param destination_project_name: exact name of that project, instead of its id.
-    :param deployment_name: name under which the instance that is deployed to records the ids of the workflows, in an
-        inactive workflow; give each promotion a name of its own. None (the default) for no record.
-    :param archive_missing: whether workflows that the record holds and that are not selected any more, such as deleted,
-        archived or renamed ones, are archived; False by default. Requires ``deployment_name``. A workflow that others
-        start is refused.
+    :param deployment_name: name under which to record the ids of the deployed workflows, in an inactive workflow of the
+        target instance; give each promotion a name of its own. None (the default) for no record.
+    :param archive_missing: True to archive recorded workflows that are no longer selected, for example because they
+        were deleted, archived or renamed on the source; False by default. Requires ``deployment_name``. If other
+        workflows start one of them, the promotion is refused.
     :param mapping: names that differ between the two instances, and values of nodes, such as
         ``{"credentials": {"Mail (test)": "Mail"}}``, likewise ``data_tables``, ``projects``, ``tags``, ``workflows``
         and ``values``; or the same as text in YAML or JSON. None (the default) if all names are the same.
-    :param mapping_path: path or address of a YAML or JSON file with that, instead of ``mapping``; templates in it are
-        not rendered. A relative path starts at the folder of the DAG file.
-    :param activate: True to activate all workflows, False to deactivate them; None (the default) to make each of them
-        active or inactive as it is on the source.
-    :param preview: stop after the plan; False by default.
+    :param mapping_path: path or address of a YAML or JSON file with the mapping, instead of ``mapping``; templates in
+        it are not rendered. A relative path starts at the folder of the DAG file.
+    :param activate: True to activate all workflows, False to deactivate them; None (the default) to give each of them
+        the state that it has on the source.
+    :param preview: True to stop after the plan; False by default.
     :param report_path: file for the plan, on a disk or in object storage; its suffix chooses the format: ``.md``,
         ``.html`` or ``.json``. It is written before anything is changed. None (the default) for no file.
     :param service_conn_id: Airflow connection of the instance to deploy to; ``service_default`` by default.
@@ -359,7 +361,7 @@ class ServicePromoteWorkflowsOperator(_DeployingOperator):
             return to_promote(self, source)
 
     def target_project_id(self, mapping: InstanceMapping) -> str | None:
-        """The project that the arguments name, or else what the project of the source is mapped to."""
+        """Return the project that the arguments name, or else the one that the source's project is mapped to."""
         from airflow_provider_service._core.instances.export import destination_project_id
         from airflow_provider_service.hooks.service import ServiceHook
 

@@ -1,4 +1,4 @@
-"""What tasks return, as types: each is a plain mapping of JSON values in XCom."""
+"""Types of the results of tasks. In XCom, each is a plain mapping of JSON values."""
 
 from typing import Any, NotRequired, TypedDict
 
@@ -38,7 +38,7 @@ __all__ = [
 
 
 class NodeInShort(TypedDict):
-    """What a node of an execution did."""
+    """A node that ran in an execution: its status, duration in seconds, and number of items."""
 
     node: str
     status: str | None
@@ -49,11 +49,11 @@ class NodeInShort(TypedDict):
 class RunResult(TypedDict):
     """An execution that a task started or resumed.
 
-    Without ``wait_for_completion``, it is only its id, its workflow and its address. ``nodes`` holds the first 50 of
-    ``node_count`` nodes that ran. With ``return_output``, ``output`` holds the JSON items, or None if they are too
-    large or not available; ``output_items`` is how many the node put out, and ``output_path`` the file that was
-    written. If the execution was not kept and ``on_vanished="succeed"``, unknown values are None.
-    ``retry_of`` is the id of the execution that was retried.
+    Without ``wait_for_completion``, the result has only ``execution_id``, ``workflow_id`` and ``url``. ``nodes`` holds
+    the first 50 of ``node_count`` nodes that ran. With ``return_output``, ``output`` holds the JSON items, or None if
+    they are too large or not available; ``output_items`` is the number of items that the node returned, and
+    ``output_path`` the file that was written. If the execution was not kept and ``on_vanished="succeed"``, unknown
+    values are None. ``retry_of`` is the id of the execution that was retried.
     """
 
     execution_id: str | None
@@ -71,7 +71,7 @@ class RunResult(TypedDict):
 
 
 class StopResult(TypedDict):
-    """An execution that was to be stopped: its status, None if it does not exist, and whether this task stopped it."""
+    """An execution, and whether this task stopped it. The status is None if the execution does not exist."""
 
     execution_id: str
     status: str | None
@@ -113,13 +113,13 @@ class WorkflowResult(TypedDict):
 
 
 class CreateOrUpdateWorkflowResult(WorkflowResult):
-    """A workflow and what became of it: created, updated, activated, deactivated or unchanged."""
+    """A workflow, and the outcome: created, updated, activated, deactivated or unchanged."""
 
     outcome: str
 
 
 class BridgeResult(TypedDict):
-    """The bridge, the version of its definition, and what became of it: created, updated or unchanged."""
+    """The bridge, the version of its definition, and the outcome: created, updated or unchanged."""
 
     workflow_id: str
     name: str
@@ -147,7 +147,7 @@ class WorkflowTagsResult(TypedDict):
 
 
 class Gap(TypedDict):
-    """What was left out of an export or a backup, or could not be restored, and why."""
+    """Something that was left out of an export or a backup, or could not be restored, and the reason."""
 
     what: str
     why: str
@@ -163,7 +163,7 @@ class ExportResult(TypedDict):
 
 
 class DeployResult(TypedDict):
-    """The outcome: deployed, unchanged or planned; the names of workflows by what happens to them, and ids by name."""
+    """The outcome (deployed, unchanged or planned), and the workflows: names by action, and ids by name."""
 
     outcome: str
     created: list[str]
@@ -178,7 +178,7 @@ class DeployResult(TypedDict):
 
 
 class BackupResult(TypedDict):
-    """The size and checksum of an archive, the number of objects by kind, and what is not in it.
+    """The size and checksum of an archive, the number of objects by kind, and what was left out.
 
     ``deleted`` is the number of older backups that were deleted.
     """
@@ -192,10 +192,10 @@ class BackupResult(TypedDict):
 
 
 class RestoreResult(TypedDict):
-    """The outcome: restored, unchanged or planned; the numbers of objects by what became of them, by kind.
+    """The outcome (restored, unchanged or planned), and the numbers of objects by kind and action.
 
-    ``left`` holds the names of those that differ and were left as they are, by kind, ``not_restored`` what could not be
-    restored, and ``credentials_without_secrets`` the names of credentials that were created.
+    ``left`` holds the names of objects that differ and were left unchanged, by kind; ``not_restored`` holds what could
+    not be restored; ``credentials_without_secrets`` holds the names of the credentials that were created.
     """
 
     outcome: str
@@ -223,7 +223,7 @@ class AuditResult(TypedDict):
 
 
 class Insight(TypedDict):
-    """A figure; the deviation is the change from the previous period, None if there was none."""
+    """A statistic. The deviation is the change from the previous period, or None if there was no such period."""
 
     value: float
     unit: str
@@ -231,7 +231,7 @@ class Insight(TypedDict):
 
 
 class InsightsResult(TypedDict):
-    """Figures about the production runs of a period."""
+    """Statistics on production executions in a time range."""
 
     total: Insight
     failed: Insight
@@ -243,7 +243,7 @@ class InsightsResult(TypedDict):
 
 
 class HealthBreach(TypedDict):
-    """A threshold that does not hold."""
+    """A breached threshold, with the measured value and the limit."""
 
     threshold: str
     value: float | None
@@ -251,7 +251,7 @@ class HealthBreach(TypedDict):
 
 
 class WorkflowHealth(TypedDict):
-    """The figures of one workflow; all times are in seconds."""
+    """The statistics of one workflow; all durations and ages are in seconds."""
 
     workflow_id: str
     name: str
@@ -313,10 +313,10 @@ class SourceControlResult(TypedDict):
 
 
 class EnsureResult(TypedDict):
-    """The numbers of objects by what became of them, and the first 200 changes.
+    """The numbers of objects by outcome, and the first 200 changes.
 
     Each change holds ``"action"``, ``"name"`` and details of its kind. ``more`` says whether there are more. With
-    ``preview``, the numbers and changes are those of a run without it.
+    ``preview``, the numbers and changes are those that a run without it would produce.
     """
 
     created: int
@@ -330,7 +330,7 @@ class EnsureResult(TypedDict):
 
 
 class TagResult(TypedDict):
-    """A tag, and what became of it: created or skipped."""
+    """A tag, and the outcome: created or skipped."""
 
     tag_id: str
     name: str
@@ -339,7 +339,7 @@ class TagResult(TypedDict):
 
 
 class VariableResult(TypedDict):
-    """A variable, and what became of it: created, updated, unchanged, skipped, deleted or missing."""
+    """A variable, and the outcome: created, updated, unchanged, skipped, deleted or missing."""
 
     variable_id: str | None
     key: str | None
@@ -348,7 +348,7 @@ class VariableResult(TypedDict):
 
 
 class CredentialResult(TypedDict):
-    """A credential, and what became of it: created, updated or skipped."""
+    """A credential, and the outcome: created, updated or skipped."""
 
     credential_id: str
     name: str
@@ -366,7 +366,7 @@ class InvitedUser(TypedDict):
 
 
 class InviteUsersResult(TypedDict):
-    """Who was invited, and the e-mail addresses of those who are active already."""
+    """The invited users, and the e-mail addresses of those who are already active."""
 
     invited: list[InvitedUser]
     already_active: list[str]
@@ -374,7 +374,7 @@ class InviteUsersResult(TypedDict):
 
 
 class CommunityPackageResult(TypedDict):
-    """The versions of a package after and before the task, and what became of it: installed, updated or skipped."""
+    """A package, its versions before and after the task, and the outcome: installed, updated or skipped."""
 
     name: str
     version: str

@@ -39,16 +39,17 @@ class ServiceReadRowsOperator(ServiceTableOperator):
     :param sort_by: column to sort by, followed by ``:asc`` or ``:desc``; None (the default) for the order of insertion.
     :param search: text that a row must contain in any column, regardless of case; None (the default) for all rows.
     :param path: file to write, a path in an existing directory or an address such as ``s3://conn_id@bucket/key.csv``;
-        None to return the rows. Its ending chooses the format: ``.csv``, ``.jsonl`` or ``.parquet`` (needs the extra
-        ``parquet``); the first two may end in ``.gz``. A ``.csv`` file has a header; text is quoted, and null is an
-        empty cell without quotes. The file appears under its name when it is complete, and on a disk takes over the
-        permissions of a file that it replaces.
+        None (the default) to return the rows. Its suffix chooses the format: ``.csv``, ``.jsonl`` or ``.parquet``
+        (needs the extra ``parquet``); the first two may end in ``.gz``. A ``.csv`` file has a header; text is quoted,
+        and null is an empty cell without quotes. The file appears under its name only when it is complete. On a disk,
+        it takes over the permissions of a file that it replaces.
     :param object_storage_conn_id: Airflow connection of the path's object storage; None (the default) for the one that
         the address names, if any.
-    :param neutralize_formulas: put an apostrophe before text in a ``.csv`` file that a spreadsheet would take for a
-        formula: it begins with ``=``, ``+``, ``-``, ``@``, a tab or a line break; True by default. False writes all
-        text unchanged.
-    :param max_rows: maximum number of rows to return without a path, 1000 by default; more fail the task.
+    :param neutralize_formulas: True (the default) to put an apostrophe before text in a ``.csv`` file that a
+        spreadsheet would take for a formula because it begins with ``=``, ``+``, ``-``, ``@``, a tab or a line break;
+        False to write all text unchanged.
+    :param max_rows: maximum number of rows to return without a path; 1000 by default. If there are more, the task
+        fails.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`ReadRowsResult`: with the ``rows``, or with a path, the ``path`` of the file.
     """
@@ -111,7 +112,7 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         return cast("ReadRowsResult", {"data_table_id": table.id, **result, "url": url})
 
     def other_lineage(self) -> Lineage | None:
-        """The file that the task writes, if any."""
+        """Return the lineage of the file that the task writes, if any."""
         from airflow_provider_service._core.lineage.facets import of_file
         from airflow_provider_service._core.object_storage import address_of
 

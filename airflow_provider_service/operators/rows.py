@@ -1,4 +1,4 @@
-"""Operators on the rows of a data table."""
+"""Operators for the rows of a data table."""
 
 from __future__ import annotations
 
@@ -133,20 +133,20 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
     :param rows: mappings of column names to values, with the key columns; a column that is left out is not changed. It
         may also be the output of a task that returns a DataFrame of pandas or polars.
     :param key_columns: name of the column that identifies a row, or a list of several.
-    :param on_duplicate: what to do with several input rows of the same key: use the ``"last"`` one (the default), or
+    :param on_duplicate: what to do with several input rows with the same key: use the ``"last"`` one (the default), or
         ``"fail"``.
-    :param on_stored_duplicates: what to do with several stored rows of the same key, such as those of an earlier
+    :param on_stored_duplicates: what to do with several stored rows with the same key, such as those of an earlier
         attempt whose insert arrived late: ``"remove_copies"`` (the default) updates all of them and deletes those that
         then equal a newer one in every column, ``"keep_newest"`` deletes all except the one that was inserted last,
         ``"update_all"`` updates all of them and deletes none, ``"fail"`` writes nothing.
     :param change_strategy: how rows are changed: ``"update"`` changes them in place, with one call for each group of
-        equal changes; ``"replace"`` inserts the new rows, then deletes the old ones, in few calls, so that they get new
-        ids and a new ``createdAt``; ``"auto"`` (the default) updates up to 100 groups, and replaces rows if there are
-        more. ``"replace"`` requires ``on_stored_duplicates`` to be ``"remove_copies"`` or ``"keep_newest"``; ``"auto"``
-        updates with the other values, and with a key that may not delete rows.
+        equal changes; ``"replace"`` inserts the new rows, then deletes the old ones, in few calls, so changed rows get
+        new ids and a new ``createdAt``; ``"auto"`` (the default) updates up to 100 groups, and replaces rows if there
+        are more. ``"replace"`` requires ``on_stored_duplicates`` to be ``"remove_copies"`` or ``"keep_newest"``. With
+        other values, or if the key may not delete rows, ``"auto"`` always updates.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: an :class:`UpsertRowsResult`, counted in rows of the table: ``deleted`` are those with the same key as
-        another.
+    :returns: an :class:`UpsertRowsResult`, which counts rows of the table; ``deleted`` counts those with the same key
+        as another.
     """
 
     writes_table = True
@@ -222,9 +222,10 @@ class ServiceUpdateRowsOperator(ServiceTableOperator):
     :param filter: conditions on columns, as ``{"type": "and", "filters": [{"columnName": "stock", "condition": "lt",
         "value": 10}]}``; the guide ``docs/data-tables.md`` lists them.
     :param data: new values by column; columns that it does not name are not changed.
-    :param preview: count the rows that would be updated, without updating them; False by default.
+    :param preview: True to count the rows that would be updated, without updating them; False by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: an :class:`UpdateRowsResult`: rows changed, or with ``preview``, to be changed.
+    :returns: an :class:`UpdateRowsResult`; ``updated`` is the number of rows that were updated or, with ``preview``,
+        would be.
     """
 
     writes_table = True
@@ -283,9 +284,10 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
     :param filter: conditions on columns, as ``{"type": "and", "filters": [{"columnName": "stock", "condition": "lt",
         "value": 10}]}``; the guide ``docs/data-tables.md`` lists them. A filter is sent in the URL, so its length is
         limited.
-    :param preview: count the rows that would be deleted, without deleting them; False by default.
+    :param preview: True to count the rows that would be deleted, without deleting them; False by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: a :class:`DeleteRowsResult`: rows deleted, or with ``preview``, to be deleted.
+    :returns: a :class:`DeleteRowsResult`; ``deleted`` is the number of rows that were deleted or, with ``preview``,
+        would be.
     """
 
     writes_table = True

@@ -1,4 +1,4 @@
-"""Run a workflow and wait for it, exactly once."""
+"""Operator that runs a workflow exactly once, and waits for it."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
     :param workflow_name: exact name of the workflow, instead of its id; archived ones do not count.
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
-    :param payload: what the trigger takes: the JSON body of a webhook, or its query if the method is ``GET``; the
-        fields of a form; the text of a chat; the input of a sub-workflow, as a mapping or a list of mappings; None (the
+    :param payload: data for the trigger: the JSON body of a webhook, or its query if the method is ``GET``; the fields
+        of a form; the text of a chat; the input of a sub-workflow, as a mapping or a list of mappings; None (the
         default) for a schedule or a manual trigger. Pass text that contains braces as ``literal``, from ``airflow.sdk``
         (``airflow.utils.template`` before Airflow 3). A template renders to text: pass a mapping with templates as
         values, or set ``render_template_as_native_obj`` of the DAG. A template that renders to the text of a mapping or
         a list is refused.
     :param trigger_node: name of the trigger node; required if the workflow has several that could start it; None (the
-        default) for the only one.
+        default) if there is only one.
     :param webhook_conn_id: Airflow connection with the webhook's own authentication: user and password; for header
         authentication, the name of the header as login and its value as password; for a token (JWT), no login, the
         passphrase as password, and in ``extra`` the algorithm: ``{"algorithm": "HS256"}``.
@@ -78,27 +78,29 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
     :param files: files that the call of a webhook carries, by the name of their field: paths on the worker, URLs such
         as ``s3://conn_id@bucket/key``, or an ``ObjectStoragePath``. The values of ``payload`` are then text fields.
         None (the default) for none.
-    :param webhook_method: HTTP method of the call, if the webhook takes several; by default the first of them.
+    :param webhook_method: HTTP method of the call, if the webhook accepts several; None (the default) for the first of
+        them.
     :param webhook_headers: further headers of the call; None (the default) for none. They are hidden in logs, rendered
         fields and the stored DAG; prefer ``webhook_conn_id`` for secrets.
-    :param activate: activate the workflow if it is not active (the default); if False, such a workflow fails the task.
+    :param activate: True (the default) to activate the workflow if it is not active; with False, an inactive workflow
+        fails the task.
     :param start: the start method: the production webhook (``"webhook"``); the server's MCP endpoint (``"mcp"``), which
         also starts workflows with a schedule, form, chat or manual trigger; or the bridge (``"bridge"``), a workflow
         that starts other workflows, such as those with a sub-workflow trigger, and is installed if it is missing.
         ``"auto"`` (the default) takes the first start method that fits the workflow.
     :param mode: with ``"mcp"``, what to run: the published version (``"production"``, the default) or the draft
         (``"manual"``).
-    :param enable_mcp: make the workflow available in MCP if it is not, by its setting ``availableInMCP``; False by
-        default.
+    :param enable_mcp: True to make the workflow available in MCP if it is not, by its setting ``availableInMCP``; False
+        by default.
     :param on_retry: what a retry of the task does if the execution of the previous attempt failed: run the workflow
         again (``"new"``, the default), or have the service retry that execution (``"retry_execution"``), unless it was
         canceled.
     :param return_output: what to return: the output of the last node (``"last_node"``), the output of another node
         (``{"node": "Name"}``), or no output (``"none"``, the default).
-    :param max_output_items: number of items to return at most; None (the default) for all.
+    :param max_output_items: maximum number of items to return; None (the default) for all.
     :param output_path: file for output that is larger than 48 kB of JSON: a path, or an address such as
-        ``"s3://my_conn@bucket/{{ run_id }}.json"``, in which an Airflow connection may be named. None (the default)
-        leaves such output out.
+        ``"s3://my_conn@bucket/{{ run_id }}.json"``, which may name an Airflow connection. None (the default) to leave
+        such output out.
     :param wait_for_completion: wait until the execution has ended; True by default.
     :param deferrable: wait in the triggerer, where thousands of waits share their requests; the default is Airflow's
         ``[operators] default_deferrable``.
@@ -210,7 +212,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
     def _do_render_template_fields(self, parent: Any, *args: Any, **kwargs: Any) -> None:
         declared = parent.payload
         super()._do_render_template_fields(parent, *args, **kwargs)
-        # Airflow leaves what a mapped task gets from another task as it is, and may render again what is rendered.
+        # Airflow does not render what a mapped task gets from another task, and may render a rendered field again.
         if isinstance(declared, str) and has_template(declared) and parent.payload != declared:
             parent.has_rendered_payload = True
 
@@ -244,13 +246,13 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         return resume_or_start(request, start), workflow.id
 
     def wanted_output(self) -> WantedOutput | None:
-        """The output that the task returns, if any."""
+        """Return which output the result has; None for no output."""
         from airflow_provider_service._core.runs.output import WantedOutput
 
         return WantedOutput.of(self.return_output, self.max_output_items, self.output_path)
 
     def call_headers(self, authentication: str) -> Mapping[str, str]:
-        """The headers of the call that started the execution; their values are hidden in its output."""
+        """Return the headers of the call that started the execution, whose values are hidden in its output."""
         return self._headers()(authentication)
 
     def _headers(self) -> WebhookHeaders:

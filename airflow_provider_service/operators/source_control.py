@@ -1,4 +1,4 @@
-"""Operators on source control."""
+"""Operators for source control."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ServicePullSourceControlOperator", "ServicePushSourceControlOperator"]
 
-#: XCom key under which a task that fails on conflicts leaves their files.
+#: XCom key under which a task that fails on conflicts leaves the conflicting files.
 CONFLICTS_KEY = "conflicts"
 
 #: What conflicts, and what ``force`` does to it.
@@ -37,7 +37,7 @@ _MAX_MESSAGE_CHARS = 1000
 
 
 class _SourceControlOperator(ServiceBaseOperator):
-    """Base of the operators that exchange changes with the connected branch."""
+    """Base class for operators that exchange changes with the connected branch."""
 
     operator_extra_links = (ServicePageLink(),)
     checks = {"force": require_flag, "preview": require_flag, "timeout": read_seconds}
@@ -57,7 +57,7 @@ class _SourceControlOperator(ServiceBaseOperator):
         self.timeout = timeout
 
     def result(self, files: Sequence[SourceControlledFile], did: str, would: str, url: str) -> SourceControlResult:
-        """What the task returns of the files that changed, or would change."""
+        """Log and return the result of the task: the files that changed, or would change."""
         from airflow_provider_service._core.instances.source_control import changes_in
 
         changes = changes_in(files)
@@ -65,8 +65,8 @@ class _SourceControlOperator(ServiceBaseOperator):
         return cast("SourceControlResult", {**changes, "preview": self.preview, "url": url})
 
     def conflicts(self, direction: Literal["push", "pull"]) -> list[SourceControlledFile] | ServiceApiError:
-        """The files that conflict, or the error because of which they are not known."""
-        # The answer to a pull is a bare list, which the message of an error would cut off.
+        """Return the conflicting files, or the error that occurred while reading them."""
+        # The answer to a refused pull is a bare list of files, which an error message would cut short.
         try:
             files = self.hook.source_control.get_status(direction)
         except ServiceApiError as error:
@@ -80,7 +80,7 @@ class _SourceControlOperator(ServiceBaseOperator):
         files: list[SourceControlledFile] | ServiceApiError,
         url: str,
     ) -> AirflowFailException:
-        """The failure of a task because of conflicts, whose files it leaves in XCom."""
+        """Leave the conflicting files in XCom, and return the exception that fails the task."""
         what, remedy = _CONFLICTS[direction]
         if isinstance(files, ServiceApiError):
             named = f"their names could not be read ({files})"
@@ -99,15 +99,16 @@ class ServicePullSourceControlOperator(_SourceControlOperator):
     the pull has ended and shows no progress, so the task cannot be deferred. ``ServiceSourceControlSensor`` waits for
     changes to pull.
 
-    :param force: discard local changes; with False, the default, changes that conflict with the pull fail the task.
-    :param auto_publish: which of the pulled workflows to publish: ``"none"`` (the default), ``"all"``, or those that
-        were ``"published"`` before.
+    :param force: True to discard local changes; with False, the default, changes that conflict with the pull fail the
+        task.
+    :param auto_publish: which of the pulled workflows to publish: ``"none"`` (the default), ``"all"``, or
+        ``"published"`` for those that were published before.
     :param preview: True to return what a pull would change, without pulling; False by default.
-    :param timeout: how long to wait for the pull: a timedelta, or seconds; 300 by default.
+    :param timeout: seconds, or a timedelta, to wait for the pull; 300 seconds by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`SourceControlResult`. ``changes`` holds the number of objects by type and status, as
         ``{"workflow": {"new": 2}}``; ``files`` lists the first 200 as ``{"file", "type", "id", "name", "status",
-        "conflict"}``. A task that fails on conflicts leaves their files under the XCom key ``conflicts``.
+        "conflict"}``. A task that fails on conflicts leaves the conflicting files under the XCom key ``conflicts``.
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "auto_publish")
@@ -157,18 +158,18 @@ class ServicePushSourceControlOperator(_SourceControlOperator):
     push has ended and shows no progress, so the task cannot be deferred.
 
     :param commit_message: message of the commit, 1 to 1000 characters.
-    :param types: types of the objects to push, such as workflow, credential, tags or variables; None, the default, for
-        all of them.
-    :param object_ids: ids of the objects to push, such as those of workflows; None, the default, for all that have
+    :param types: types of the objects to push, such as workflow, credential, tags or variables; None (the default) for
+        all.
+    :param object_ids: ids of the objects to push, such as those of workflows; None (the default) for all that have
         changed.
-    :param force: push what conflicts with the branch as well, which replaces what the branch holds; with False, the
-        default, conflicts fail the task, and nothing is pushed.
+    :param force: True to push conflicting changes as well, which replaces those in the branch; with False, the default,
+        conflicts fail the task, and nothing is pushed.
     :param preview: True to return what would be pushed, without pushing it; False by default.
-    :param timeout: how long to wait for the push: a timedelta, or seconds; 300 by default.
+    :param timeout: seconds, or a timedelta, to wait for the push; 300 seconds by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`SourceControlResult`. ``changes`` holds the number of objects by type and status, as
         ``{"workflow": {"modified": 2}}``; ``files`` lists the first 200 as ``{"file", "type", "id", "name", "status",
-        "conflict"}``. A task that fails on conflicts leaves their files under the XCom key ``conflicts``.
+        "conflict"}``. A task that fails on conflicts leaves the conflicting files under the XCom key ``conflicts``.
     """
 
     template_fields: Sequence[str] = (
@@ -197,7 +198,7 @@ class ServicePushSourceControlOperator(_SourceControlOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> SourceControlResult:
-        """Read what has changed, push what was chosen of it, and return that."""
+        """Read the changes, push the selected ones, and return them."""
         timeout = read_seconds("timeout", self.timeout)
         message = self.commit_message
         require(

@@ -1,4 +1,4 @@
-"""What tasks with data tables and their rows return, as types: each is a plain mapping of JSON values in XCom."""
+"""Types of the results of tasks on data tables and rows. In XCom, each is a plain mapping of JSON values."""
 
 from typing import Any, NotRequired, TypedDict
 
@@ -18,7 +18,7 @@ __all__ = [
 
 
 class DataTableResult(TypedDict):
-    """A data table, the columns that were added, and what became of it: created, extended or unchanged."""
+    """A data table, the columns that were added, and the outcome: created, extended or unchanged."""
 
     data_table_id: str
     name: str
@@ -37,7 +37,7 @@ class InsertRowsResult(TypedDict):
 
 
 class UpsertRowsResult(TypedDict):
-    """What became of the rows of a table; ``deleted`` counts those with the same key as another."""
+    """The numbers of rows by outcome; ``deleted`` counts rows that had the same key as another."""
 
     data_table_id: str
     inserted: int
@@ -66,7 +66,7 @@ class DeleteRowsResult(TypedDict):
 
 
 class ReadRowsResult(TypedDict):
-    """The number of rows, and the rows, or with a path the address of the file."""
+    """The number of rows, and the rows themselves or, with a path, the address of the file."""
 
     data_table_id: str
     count: int
@@ -91,7 +91,7 @@ class TableToFileResult(TypedDict):
 
 
 class TableToSqlResult(TypedDict):
-    """Rows that were written, and rows that ``mode="replace"`` deleted before; None if the driver counts none."""
+    """The numbers of rows written, and deleted before by ``mode="replace"``; None if the driver does not count."""
 
     data_table_id: str
     count: int

@@ -1,4 +1,4 @@
-"""Operator on the global tag registry."""
+"""Operator for tags."""
 
 from __future__ import annotations
 

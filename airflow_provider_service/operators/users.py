@@ -1,4 +1,4 @@
-"""Operator on users."""
+"""Operator for users."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ __all__ = ["ServiceInviteUsersOperator"]
 class ServiceInviteUsersOperator(ServiceBaseOperator):
     """Invite users. Safe to repeat: active users are not invited again, but pending ones may get another e-mail.
 
-    The addresses at which invitations are accepted are secret, and are not returned.
+    The URLs for accepting invitations are secret, so they are not returned.
 
     :param users: list of e-mail addresses, or of ``{"email", "role"}``.
-    :param role: role of users for whom only an address is given; ``"global:member"`` by default.
+    :param role: role of users who are given only by an address; ``"global:member"`` by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: an :class:`InviteUsersResult`; ``invited`` lists ``{"user_id", "email", "email_sent"}``, and
         ``already_active`` lists e-mail addresses.

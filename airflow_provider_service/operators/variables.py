@@ -1,4 +1,4 @@
-"""Operators on variables."""
+"""Operators for variables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["ServiceCreateVariableOperator", "ServiceDeleteVariableOperator", "Se
 
 
 class _VariableOperator(ServiceBaseOperator):
-    """Base of the operators on a variable, which belongs to a project or to the whole instance."""
+    """Base class for operators on a variable, which belongs to a project or to the whole instance."""
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "key", *PROJECT.fields)
     references: ClassVar[Sequence[Alternatives]] = (PROJECT,)
@@ -54,7 +54,7 @@ class _VariableOperator(ServiceBaseOperator):
 
     @cached_property
     def owner_id(self) -> str | None:
-        """Id of the project that the variable belongs to, which is looked up if its name was given."""
+        """Id of the project that the variable belongs to, looked up if only its name was given."""
         return PROJECT.id_in(self, self.hook)
 
     def write(self, found: Variable, value: str) -> str:
@@ -71,7 +71,7 @@ class _VariableOperator(ServiceBaseOperator):
 
 
 class _ExistingVariableOperator(_VariableOperator):
-    """Base of the operators on a variable that exists, which is given by its id or its key."""
+    """Base class for operators on an existing variable, given by its id or its key."""
 
     template_fields: Sequence[str] = (*_VariableOperator.template_fields, "variable_id")
     references = (VARIABLE, PROJECT)
@@ -81,13 +81,13 @@ class _ExistingVariableOperator(_VariableOperator):
         self.variable_id = as_rendered(variable_id)
 
     def find_given(self) -> Variable | None:
-        """The variable with the id or the key, if there is one."""
+        """Return the variable with the given id or key, or None."""
         if self.variable_id is not None:
             return find_variable_by_id(self.hook, self.variable_id)
         return self.find(required("key", self.key))
 
     def find_existing(self) -> Variable:
-        """The variable with the id or the key.
+        """Return the variable with the given id or key.
 
         :raises ServiceLookupError: there is none.
         """

@@ -1,4 +1,4 @@
-"""Operators on workflows."""
+"""Operators for workflows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = [
 class ServiceActivateWorkflowOperator(ServiceWorkflowOperator):
     """Activate a workflow, so that its triggers run it. Safe to repeat.
 
-    The server makes a webhook live shortly after it has answered, not before.
+    The workflow's webhooks go live shortly after the server has answered.
 
     :param workflow_id: id of the workflow; give either the id or the name.
     :param workflow_name: exact name of the workflow; archived ones do not count.
@@ -87,7 +87,7 @@ class ServiceActivateWorkflowOperator(ServiceWorkflowOperator):
 
 
 class _PlainWorkflowOperator(ServiceWorkflowOperator):
-    """Base of the operators that need to know nothing but the workflow."""
+    """Base class for operators that take no arguments besides the workflow."""
 
     def __init__(
         self,
@@ -130,8 +130,8 @@ class ServiceArchiveWorkflowOperator(_PlainWorkflowOperator):
     """Deactivate and archive a workflow. Safe to repeat.
 
     :param workflow_id: id of the workflow; give either the id or the name.
-    :param workflow_name: exact name of the workflow; if all workflows of the name are archived, the one that was
-        changed last counts, so that a repeat finds it again.
+    :param workflow_name: exact name of the workflow; if all workflows with this name are archived, the one that was
+        changed last is meant, so that a repeat finds it again.
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
@@ -179,8 +179,8 @@ class ServiceTransferWorkflowOperator(ServiceWorkflowOperator):
     :param workflow_name: exact name of the workflow; archived ones do not count.
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
-    :param destination_project_id: id of the project; give either the id or the name.
-    :param destination_project_name: exact name of the project.
+    :param destination_project_id: id of the project to move it to; give either the id or the name.
+    :param destination_project_name: exact name of that project.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`TransferWorkflowResult`.
     """
@@ -224,7 +224,7 @@ class ServiceTransferWorkflowOperator(ServiceWorkflowOperator):
             try:
                 self.hook.workflows.transfer(self.target_id, project_id)
             except ServiceInvalidRequestError:
-                # If the first answer was lost, the call was repeated, and the workflow is already there.
+                # If the first answer was lost and the call was repeated, the workflow is already there.
                 if not self._is_in(project_id):
                     raise
         self.log.info(
@@ -234,7 +234,7 @@ class ServiceTransferWorkflowOperator(ServiceWorkflowOperator):
 
     @cached_property
     def target_id(self) -> str:
-        """Id of the workflow; a repeat finds by name what was moved out of its project before."""
+        """Id of the workflow. By name, a repeat also finds it in the project to which it was moved before."""
         source = PROJECT.id_in(self, self.hook)
         if self.workflow_name is not None and source is not None:
             for project_id in (source, self._destination):
@@ -264,7 +264,7 @@ class ServiceSetWorkflowTagsOperator(ServiceWorkflowOperator):
     :param project_name: exact name of that project, instead of its id.
     :param tags: names of the tags; an empty list removes all tags. Give either names or ids.
     :param tag_ids: ids of the tags.
-    :param create_missing: create tags of names that do not exist yet (the default); if False, they fail the task.
+    :param create_missing: True (the default) to create tags that do not exist yet; with False, they fail the task.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`WorkflowTagsResult`; ``tags`` are the names.
     """
