@@ -297,7 +297,7 @@ def test_the_report_is_written_before_the_task_fails_or_is_skipped(workflow, tmp
     assert ti.pushed["health"]["report_path"] == str(path)
     assert report["tone"] == "bad"
     assert report["message"] == "Over the last 24 h, workflows that breach a threshold: 1 of 2."
-    chart, table = report["parts"]
+    chart, _, table = report["parts"]
     assert chart["bars"] == [{"label": "Good", "parts": [2, 0]}, {"label": "Bad", "parts": [0, 1]}]
     assert [(row[0]["text"], row[1], row[5]) for row in table["rows"]] == [
         ("Bad", "unhealthy", "100 %"),
@@ -309,9 +309,59 @@ def test_the_report_holds_workflows_that_the_result_leaves_out(workflow, tmp_pat
     for number in range(52):
         workflow(f"W{number}", *["success"] * (number % 30))
     done = check(all_workflows=True, on_breach="report", report_path=f"{tmp_path}/health.json")
-    chart, table = json.loads((tmp_path / "health.json").read_text())["parts"]
+    chart, over_time, table = json.loads((tmp_path / "health.json").read_text())["parts"]
     assert (len(done["workflows"]), len(table["rows"]), len(chart["bars"])) == (50, 52, 20)
+    assert sum(sum(one["parts"]) for one in over_time["bars"]) == done["runs"]
     assert chart["note"] == "The 20 workflows with most runs; 30 more have fewer."
+
+
+def test_the_report_shows_the_runs_over_time(simulator, workflow, tmp_path):
+    one = workflow("Sync", "success", "error", "crashed", "canceled", "running", ended=2 * HOUR)
+    workflow("Other", "success", ended=20 * HOUR)
+    workflow("Tried out", "error", mode="manual")
+    # It starts with an hour: the end of one slice and the beginning of the next.
+    boundary = simulator.clock.now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=5)
+    execution = simulator.start_execution(one, status="success", age=HOUR)
+    simulator.state.executions.get(int(execution)).started_at = boundary
+    done = check(all_workflows=True, on_breach="report", report_path=f"{tmp_path}/health.json")
+
+    chart = json.loads((tmp_path / "health.json").read_text())["parts"][1]
+    expected: dict[str, list[int]] = {}
+    for run in simulator.state.executions:
+        if run.mode != "manual" and run.status in ("success", "error", "crashed"):
+            counts = expected.setdefault(f"{run.started_at:%Y-%m-%d %H:00}", [0, 0])
+            counts[run.status != "success"] += 1
+    assert {bar["label"]: bar["parts"] for bar in chart["bars"] if any(bar["parts"])} == expected
+    assert expected[f"{boundary:%Y-%m-%d %H:%M}"] == [1, 0]
+    start, end = (done[name][:16].replace("T", " ") for name in ("window_start", "window_end"))
+    assert chart["title"] == "Runs over time (UTC)"
+    assert chart["note"] == (
+        "All runs by their start. Each bar covers 60 min, the first and the last only what is in the window: "
+        f"from {start} UTC to {end} UTC. Executions that the service has deleted are not included."
+    )
+
+
+def test_the_chart_says_that_workflows_do_not_keep_all_executions(client, workflow, tmp_path):
+    read = client.workflows.get(workflow("Sync", "error"))
+    settings = {"saveDataSuccessExecution": "none"}
+    client.workflows.update(read.id, read.name, read.nodes or [], read.connections or {}, settings)
+    workflow("Other", "success")
+    check(all_workflows=True, on_breach="report", report_path=f"{tmp_path}/health.md")
+    assert "Workflows that do not keep all their executions: 1." in (tmp_path / "health.md").read_text()
+
+
+def test_a_single_run_of_a_workflow_with_a_hostile_name(client, workflow, tmp_path):
+    read = client.workflows.get(workflow("Sync", "success"))
+    client.workflows.update(read.id, "</ol><script>|\n## x", read.nodes or [], read.connections or {}, {})
+    for suffix in ("html", "json"):
+        check(workflow_id=read.id, on_breach="report", report_path=f"{tmp_path}/health.{suffix}")
+
+    chart = json.loads((tmp_path / "health.json").read_text())["parts"][1]
+    assert [bar["parts"] for bar in chart["bars"] if any(bar["parts"])] == [[1, 0]]
+    assert all(datetime.strptime(bar["label"], "%Y-%m-%d %H:00") for bar in chart["bars"])
+    page = (tmp_path / "health.html").read_text()
+    assert 'aria-label="1 succeeded"' in page
+    assert "<script" not in page
 
 
 def test_a_report_without_runs_has_no_chart(workflow, tmp_path):

@@ -182,6 +182,13 @@ def test_bars_are_as_long_as_their_parts() -> None:
     assert rows == [f"| a | 3 good, 1 bad | {30 * '█'} |", f"| b | 2 bad | {15 * '█'} |", "| c | 0 |  |"]
 
 
+@pytest.mark.parametrize(("count", "classes"), [(20, "bars"), (21, "bars dense")])
+def test_many_bars_take_a_line_each(count: int, classes: str) -> None:
+    chart = Chart("c", [Series("good")], [Bar("a", [1])] * count)
+    elements = page_of(Report("t", "m", MADE_AT, parts=[chart])).elements
+    assert [one["class"] for tag, one in elements if tag == "ol"] == [classes]
+
+
 def test_numbers_are_aligned_and_shown_in_short() -> None:
     rows = [[1234567, 0.123456, "x", True], [None, 12345.6, "y", False]]
     report = Report("t", "m", MADE_AT, parts=[Table("t", ["a", "b", "c", "d"], rows)])

@@ -14,6 +14,7 @@ from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_service._airflow.references import OPTIONAL_WORKFLOW, PROJECT, tag_name_in
+from airflow_provider_service._core.health.history import History
 from airflow_provider_service._core.health.report import Health, Member
 from airflow_provider_service._core.health.statistics import Tally, span
 from airflow_provider_service.client._clock import clock
@@ -55,12 +56,14 @@ def perform(check: HealthCheck, client: ServiceClient) -> Health:
     since = now - timedelta(seconds=check.window)
     random = Random(0)
     tallies = {id_: Tally(random) for id_ in workflows}
+    history = History(since, now)
     has_run = set()
     for execution in _executions(check, client, list(workflows), project_id, since):
         # Runs in the editor say nothing about the workflow in production.
-        if execution.workflow_id in tallies and execution.mode != "manual":
+        if execution.workflow_id in tallies and execution.mode != "manual" and execution.started_at is not None:
             has_run.add(execution.workflow_id)
             tallies[execution.workflow_id].count(execution.status, execution.started_at, execution.stopped_at)
+            history.count(execution.status, execution.started_at)
     members = []
     for id_, known in workflows.items():
         if check.names_workflows or known.active or id_ in has_run:
@@ -69,7 +72,7 @@ def perform(check: HealthCheck, client: ServiceClient) -> Health:
             breaches = check.thresholds.breached_by(statistics)
             members.append(Member(id_, known.name, known.keeps_executions, statistics, breaches, url))
     url = members[0].url if len(members) == 1 else page_url(client.base_url, EXECUTIONS_PAGE)
-    return Health(since, now, check.window, members, url)
+    return Health(since, now, check.window, members, history, url)
 
 
 def _workflows(check: HealthCheck, client: ServiceClient, project_id: str | None) -> dict[str, _Known]:

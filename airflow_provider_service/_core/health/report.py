@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
+from airflow_provider_service._core.health.history import History
 from airflow_provider_service._core.health.statistics import Breach, ExecutionStatistics, span
 from airflow_provider_service._core.reports.report import Bar, Cell, Chart, Figure, Link, Report, Series, Table, Tone
 from airflow_provider_service._core.text_table import cut, text_table
@@ -101,6 +102,8 @@ _REPORT_COLUMNS = (
     "reasons",
 )
 
+_SERIES = (Series("succeeded", "good"), Series("failed", "bad"))
+
 
 @dataclass(frozen=True)
 class Health:
@@ -108,6 +111,7 @@ class Health:
 
     :param window: length of the window, in seconds.
     :param members: the workflows.
+    :param history: their runs over the window.
     :param url: page with their executions.
     """
 
@@ -115,6 +119,7 @@ class Health:
     window_end: datetime
     window: float
     members: list[Member]
+    history: History
     url: str
 
     @property
@@ -187,19 +192,39 @@ class Health:
             figures=[
                 Figure("Workflows", checked),
                 Figure("Unhealthy", unhealthy, tone=tone),
-                Figure("Runs", runs, f"since {self.window_start:%Y-%m-%d %H:%M %Z}"),
+                Figure("Runs", runs, f"since {_minute(self.window_start)}"),
                 Figure("Failed", failed),
                 Figure("Failure rate", _percent(failed / runs if runs else None)),
             ],
-            parts=[*self._chart(), Table("Workflows", _REPORT_COLUMNS, [one.row() for one in self._ordered()])],
+            parts=[*self._charts(), Table("Workflows", _REPORT_COLUMNS, [one.row() for one in self._ordered()])],
         )
 
-    def _chart(self) -> list[Chart]:
+    def _charts(self) -> list[Chart]:
+        if not self._total("runs"):
+            return []
         most = sorted((one for one in self.members if one.statistics.runs), key=lambda one: -one.statistics.runs)
         bars = [Bar(one.name, [one.statistics.succeeded, one.statistics.failed]) for one in most[:MAX_BARS]]
         more = len(most) - len(bars)
         note = f"The {MAX_BARS} workflows with most runs; {more} more have fewer." if more else ""
-        return [Chart("Runs", [Series("succeeded", "good"), Series("failed", "bad")], bars, note)] if bars else []
+        slices = [Bar(f"{start:%Y-%m-%d %H:%M}", counts) for start, counts in self.history.slices()]
+        return [
+            Chart("Runs by workflow", _SERIES, bars, note),
+            Chart("Runs over time (UTC)", _SERIES, slices, self._slices_note()),
+        ]
+
+    def _slices_note(self) -> str:
+        length = span(self.history.length.total_seconds())
+        window = f"from {_minute(self.window_start)} to {_minute(self.window_end)}"
+        incomplete = sum(not one.keeps_executions for one in self.members)
+        return (
+            f"All runs by their start. Each bar covers {length}, the first and the last only what is in the window: "
+            f"{window}. Executions that the service has deleted are not included."
+            f"{f' Workflows that do not keep all their executions: {incomplete}.' if incomplete else ''}"
+        )
+
+
+def _minute(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M %Z}"
 
 
 def _rounded(value: Any) -> Any:

@@ -16,7 +16,7 @@ MAX_DURATIONS = 10_000
 
 # The service marks a lost execution as crashed. A person or a time limit has ended a canceled one: that says nothing
 # about the workflow. The service's own insights count in the same way.
-_FAILURES: tuple[ExecutionStatus, ...] = ("error", "crashed")
+FAILURES: tuple[ExecutionStatus, ...] = ("error", "crashed")
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Tally:
 
     @property
     def _failed(self) -> int:
-        return sum(self._counts[status] for status in _FAILURES)
+        return sum(self._counts[status] for status in FAILURES)
 
     @property
     def _runs(self) -> int:
