@@ -161,7 +161,7 @@ def test_contents_of_another_form_are_refused_without_showing_values(members):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda one: one["data_tables"][1].update(rows=4), "has 5 rows, and not 4"),
+        (lambda one: one["data_tables"][1].update(rows=4), "has 5 rows, not 4"),
         (lambda one: one["data_tables"][1]["columns"].pop(), "row 1 has unknown columns 'd'"),
         (lambda one: one["data_tables"][1]["columns"][1].update(type="boolean"), "is not a value of type boolean"),
         (lambda one: one["data_tables"][1]["columns"].append({"name": "S", "type": "string"}), "regardless of case"),

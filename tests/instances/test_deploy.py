@@ -373,7 +373,7 @@ def test_a_diff_shows_where_connections_lead(client, deploy, before, after, line
 def test_a_diff_shows_connections_that_differ_in_nothing_but_their_form(client, deploy):
     deploy([workflow("one", webhook("one"), *PLAIN, connections={"A": connected(["Webhook"])})])
     after = {"A": connected(["Webhook"], [])}
-    assert diff_of(client, connections=after) == ["connections of 'A' changed in what has no target"]
+    assert diff_of(client, connections=after) == ["connections of 'A' changed in form only"]
 
 
 def test_a_diff_shows_other_ids_of_nodes_and_webhooks(client, deploy):

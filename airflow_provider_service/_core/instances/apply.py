@@ -25,8 +25,8 @@ def apply_plan(plan: DeploymentPlan, target: DeploymentTarget) -> dict[str, str]
     """Carry out a plan. If anything fails, all changes are rolled back.
 
     :returns: the ids of the workflows by name.
-    :raises ServiceDeploymentError: it failed; the message has the reason, and the objects that could not be rolled
-        back.
+    :raises ServiceDeploymentError: it failed; the message gives the reason, and names the objects that could not be
+        rolled back.
     """
     return _Deployment(plan, target).carry_out()
 
@@ -40,7 +40,7 @@ class _Deployment:
         self._rollback = Rollback(target.client, self._writer, existing.union(target.workflow_ids.values()))
         self._tag_ids: dict[str, str] = {}
         self._step = "starting"
-        #: Ids by the tokens that stand for them in definitions; an existing workflow stands for itself.
+        #: Ids by the tokens that stand for them in definitions; the id of an existing workflow stands for itself.
         self._ids = {one.workflow_id: one.workflow_id for one in plan.changes if one.before}
 
     def carry_out(self) -> dict[str, str]:
@@ -100,7 +100,7 @@ class _Deployment:
         self._client.workflows.archive(change.workflow_id)
 
     def _create(self, change: WorkflowChange) -> None:
-        """Create a workflow without content, because what calls it needs its id, and it may call others in turn."""
+        """Create an empty workflow: its callers need its id, and its own content may need the ids of others."""
         self._step = f"creating {change.name!r}"
         self._rollback.note_creation(change.name, change.project_id)
         empty = {"name": change.name, "nodes": [], "connections": {}, "settings": {}}
@@ -121,14 +121,13 @@ class _Deployment:
         self._client.workflows.update_tags(self._ids[change.workflow_id], [self._tag_ids[tag] for tag in tags])
 
     def _publish(self, changes: Sequence[WorkflowChange]) -> None:
-        """Make workflows run. A workflow that takes over the webhook of another is refused until that one has released
-        it."""
+        """Activate workflows. One that takes over another's webhook is refused until the other has released it."""
         waiting, pauses = list(changes), RELEASE_PAUSES
         releases = any({"deactivate", "archive"} & {*one.actions} for one in self._plan.changed)
         while waiting:
             refusals = [(one, error) for one in waiting if (error := self._refusal(one))]
             if len(refusals) == len(waiting):
-                # The service takes a moment to release a webhook; if nothing has released one, it never would.
+                # The service takes a moment to release a webhook. Unless a workflow gives one up, waiting is useless.
                 if not (releases or len(refusals) < len(changes)) or not pauses:
                     change, error = refusals[0]
                     self._step = f"activating {change.name!r}"

@@ -24,14 +24,14 @@ class Audited:
     """The findings of an audit.
 
     :param reports: the answer of the service.
-    :param fail_on: the categories whose findings are a failure.
+    :param fail_on: the categories whose findings count as a failure.
     """
 
     reports: AuditReports
     fail_on: Sequence[str]
 
     def lines(self) -> Iterator[str]:
-        """The audit as people read it."""
+        """Yield the audit as readable lines."""
         for title, report in self.reports.items():
             yield title
             yield from _lines(report)
@@ -44,7 +44,7 @@ class Audited:
         return write_report(path, lambda: audit_report(self.reports, self.fail_on, made_at=made_at, base_url=base_url))
 
     def to_result(self, *, report_path: str | None, url: str) -> dict[str, Any]:
-        """The audit in short, as a task returns it."""
+        """Return a summary of the audit, as a task returns it."""
         found = findings_of(self.reports)
         return {
             "findings": sum(map(len, found.values())),
@@ -55,7 +55,7 @@ class Audited:
 
     @property
     def failure(self) -> str | None:
-        """Why the audit is a failure; None if it is not."""
+        """Why the audit counts as a failure; None if it does not."""
         found = findings_of(self.reports)
         risky = [f"{category}: {', '.join(_titles(found[category]))}" for category in self.fail_on if category in found]
         return f"the audit has findings in {'; '.join(risky)}" if risky else None
@@ -75,10 +75,10 @@ def audit(
     :param categories: categories to audit; None for all of them.
     :param days_abandoned_workflow: days without an execution after which a workflow counts as abandoned; None for the
         server's own default.
-    :param fail_on: categories whose findings are a failure.
-    :param report_path: file for the report, which is only checked here; None for none.
+    :param fail_on: categories whose findings count as a failure.
+    :param report_path: file for the report, which is only checked here, not written; None for no report.
     :param timeout: seconds, or a timedelta, to wait for the answer.
-    :raises ServiceInputError: an argument cannot be used; nothing was sent.
+    :raises ServiceInputError: an argument is invalid; nothing was sent.
     """
     seconds = read_seconds("timeout", timeout)
     days = None if days_abandoned_workflow is None else read_count("days_abandoned_workflow", days_abandoned_workflow)

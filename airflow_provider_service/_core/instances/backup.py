@@ -1,4 +1,4 @@
-"""Write the contents of an instance to one archive, which is complete or absent."""
+"""Write the contents of an instance to one archive, which is either complete or absent."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ class Backup:
     """The result of a backup.
 
     :param path: address of the archive.
-    :param size: its bytes.
-    :param sha256: its SHA-256.
-    :param counts: the number of objects of each kind that was backed up.
+    :param size: its size in bytes.
+    :param sha256: its SHA-256 checksum.
+    :param counts: the number of backed-up objects, by kind.
     :param gaps: objects that are not in it, and why.
     :param deleted: the number of older backups that were deleted.
     """
@@ -68,7 +68,7 @@ class Backup:
     deleted: int
 
     def to_result(self) -> dict[str, Any]:
-        """The backup in short, as a task returns it."""
+        """Return a summary of the backup, as a task returns it."""
         return {
             "path": self.path,
             "bytes": self.size,
@@ -82,7 +82,7 @@ class Backup:
 def write_backup(
     client: Resources, path: StoredPath, *, made_at: datetime, service: str, keep: int | None = None
 ) -> Backup:
-    """Write a backup. Safe to repeat: it replaces the file when it is complete, and has been read as a restore does.
+    """Write a backup. Safe to repeat: it replaces the file once it is complete and has been read as for a restore.
 
     It is not a snapshot: an object that changes meanwhile is stored as it was when it was read.
 
@@ -90,7 +90,7 @@ def write_backup(
     :param path: path or address of the archive.
     :param made_at: date and time, for the manifest.
     :param service: address of the instance, for the manifest.
-    :param keep: how many backups of the instance remain in the folder; older ones are deleted. None for all.
+    :param keep: number of backups of the instance to keep in the folder; older ones are deleted. None to keep all.
     :raises ServiceApiError: a call failed; the file is as it was before.
     :raises ServiceInputError: the archive could not be restored; an existing file is unchanged.
     :raises ServiceError: the backup is complete, but older ones could not be deleted.
@@ -135,7 +135,7 @@ def _write_members(
 
 
 def counts_of(contents: Contents, workflows: int) -> dict[str, int]:
-    """The number of objects of each kind that is in a backup."""
+    """Count the objects in a backup, by kind."""
     projects, tables = contents.projects, contents.data_tables
     lists: dict[str, Any] = {
         "tags": contents.tags,
@@ -153,10 +153,10 @@ def counts_of(contents: Contents, workflows: int) -> dict[str, int]:
 def hashed_rows(
     client: Resources, table: DataTable, types: Mapping[str, str], file: IO[bytes] | None = None
 ) -> Hashing:
-    """Write the rows of a table, oldest first, in the form that a backup has, and hash them.
+    """Write the rows of a table, oldest first, as a backup stores them, and hash them.
 
-    :param types: the columns that are written.
-    :param file: takes the rows; None to hash them only.
+    :param types: types of the columns to write, by name.
+    :param file: the file to write to; None to only hash the rows.
     """
     hashing = Hashing(file)
     progress = Progress(f"Read of {table.name!r}")

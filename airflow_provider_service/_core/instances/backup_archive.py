@@ -25,26 +25,26 @@ from airflow_provider_service.client.errors import ServiceInputError
 
 MANIFEST = "manifest.json"
 FORMAT, VERSION = "airflow-provider-service backup", 1
-#: Bytes of all members of an archive together, when unpacked, unless the task allows more.
 ENDING = ".zip"
+#: Default limit on the unpacked size of all members together.
 MAX_UNPACKED_BYTES = 10 * 1024**3
-#: Bytes of a member that is read as a whole, and of a line of any other: more than the service accepts in a call.
+#: Limit on the size of a member that is read whole, and of a line of any other; the service accepts less in a call.
 MAX_JSON_BYTES = 64 * 1024**2
-#: Bytes of the list of members, which is in memory while the archive is open.
+#: Limit on the size of the list of members, which is in memory while the archive is open.
 MAX_LIST_BYTES = 16 * 1024**2
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _BLOCK_BYTES = 1024 * 1024
-# The end of a ZIP file without a comment: sizes and place of the list of members, and where the same is in 64 bits.
+# The end of central directory record of a ZIP file without a comment, the ZIP64 locator, and the ZIP64 record.
 _END, _END_64_PLACE, _END_64 = struct.Struct("<4s4H2LH"), struct.Struct("<4sLQL"), struct.Struct("<4sQ2H2L4Q")
-# Equal contents are equal files.
+# A fixed date, so that equal contents result in equal files.
 _NO_DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def require_archive(path: object) -> None:
-    """Refuse an invalid path of an archive.
+    """Refuse an invalid path for an archive.
 
-    :raises ServiceInputError: it is no path, or it ends otherwise.
+    :raises ServiceInputError: it is not a path, or does not end in ``.zip``.
     """
     require_path("path", path)
     require(str(path).endswith(ENDING), f"path must end in {ENDING}, not {str(path)!r}")
@@ -53,13 +53,13 @@ def require_archive(path: object) -> None:
 class Hashing(io.RawIOBase):
     """Counts and hashes the written data, and passes it on.
 
-    :param target: takes the bytes; None to count and hash only.
+    :param target: the file to write to; None to only count and hash.
     """
 
     def __init__(self, target: IO[bytes] | None = None) -> None:
         self._target, self._digest = target, hashlib.sha256()
         self.count = 0
-        #: Rows that were written, if they are rows.
+        #: The number of rows, if rows were written.
         self.rows = 0
 
     @property
@@ -68,15 +68,15 @@ class Hashing(io.RawIOBase):
         return self._digest.hexdigest()
 
     def let_go(self) -> None:
-        """Pass nothing on any more."""
+        """Stop passing data on."""
         self._target = None
 
     def writable(self) -> bool:
-        """Whether it takes bytes: always."""
+        """Whether data can be written: always."""
         return True
 
     def write(self, data: Any) -> int:
-        """Take bytes."""
+        """Count, hash and pass on data."""
         if self._target is not None:
             self._target.write(data)
         self._digest.update(data)
@@ -87,7 +87,7 @@ class Hashing(io.RawIOBase):
 class ArchiveWriter:
     """Writes the members of an archive one after the other, and the manifest last.
 
-    :param file: the archive; it is only written to, from its beginning to its end.
+    :param file: the archive, which is written as a stream and never read.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -100,7 +100,7 @@ class ArchiveWriter:
     def member(self, name: str) -> Iterator[Hashing]:
         """Open the next member to write.
 
-        :raises ServiceInputError: the name leads out of the archive, or another member has it.
+        :raises ServiceInputError: the name leads out of the archive, or is already used.
         """
         if not stays_below(name) or name in self._members:
             raise ServiceInputError(f"{shown(name)} cannot be the name of another member of the archive")
@@ -119,22 +119,22 @@ class ArchiveWriter:
             )
 
     def close(self, manifest: Mapping[str, Any]) -> None:
-        """Write the manifest, with the sizes and checksums of all members, and end the archive."""
+        """Write the manifest, with the sizes and checksums of all members, and finish the archive."""
         members = dict(sorted(self._members.items()))
         self.write_json(MANIFEST, {"format": FORMAT, "version": VERSION, **manifest, "members": members})
         self._zip.close()
 
     def abandon(self) -> None:
-        """End an archive that stays incomplete, without writing to its file any more."""
+        """Close an incomplete archive without writing to its file any more."""
         self.written.let_go()
         self._zip.close()
 
 
 class ArchiveReader:
-    """Reads an archive, whose list of members has been compared with its manifest.
+    """Reads an archive, after comparing its list of members with its manifest.
 
-    :param file: the archive; any part of it can be read.
-    :param max_bytes: bytes of all members together that are accepted.
+    :param file: the archive, which must be seekable.
+    :param max_bytes: maximum unpacked size of all members together, in bytes.
     :raises ServiceInputError: it is not the archive of a backup, or is damaged, too large, or tampered with.
     """
 
@@ -148,10 +148,10 @@ class ArchiveReader:
         self._infos = {one.filename: one for one in infos}
         _require(len(infos) == len(self._infos), "it has several members of the same name")
         _require(not any(one.flag_bits & 1 for one in infos), "it has encrypted members")
-        # Others may take gigabytes of memory to unpack a few bytes.
+        # Other methods may take gigabytes of memory to unpack a few bytes.
         is_usual = all(one.compress_type in (ZIP_STORED, ZIP_DEFLATED) for one in infos)
         _require(is_usual, "it has members that are compressed otherwise than by deflate")
-        #: Bytes of all members together.
+        #: Unpacked size of all members together.
         self.unpacked_bytes = total = sum(one.file_size for one in infos)
         _require(total <= max_bytes, f"it has {total:,} bytes when unpacked, more than the limit of {max_bytes:,}")
         _require(MANIFEST in self._infos, f"it has no {MANIFEST}")
@@ -169,7 +169,7 @@ class ArchiveReader:
         return [name for name in self.manifest["members"] if name.startswith(f"{folder}/")]
 
     def read_json(self, name: str) -> Any:
-        """Read a member that holds a value.
+        """Read a member that holds JSON.
 
         :raises ServiceInputError: there is no such member, or it is damaged, too large or not JSON.
         """
@@ -179,7 +179,7 @@ class ArchiveReader:
 
     @contextmanager
     def reading(self, name: str) -> Iterator[IO[bytes]]:
-        """Open a member to read as a stream. Its size and checksum are compared when its end is reached.
+        """Open a member as a stream. Its size and checksum are verified at its end.
 
         :raises ServiceInputError: there is no such member, or it is damaged.
         """
@@ -211,7 +211,7 @@ class ArchiveReader:
 
 
 class _Checked(io.RawIOBase):
-    """Reads a member, and compares it with the manifest; the length of its lines is limited, to save memory."""
+    """Reads a member and verifies it against the manifest. Long lines are refused, to save memory."""
 
     def __init__(self, name: str, member: IO[bytes], size: int, sha256: str) -> None:
         self._name, self._member, self._size, self._sha256 = name, member, size, sha256
@@ -242,7 +242,7 @@ def _require(condition: object, message: str) -> None:
 
 
 def _require_short_list(file: IO[bytes], size: int) -> None:
-    """Refuse a list of members that would fill the memory, before it is read."""
+    """Refuse a list of members that would exhaust the memory, before it is read."""
     tail = _read_at(file, max(0, size - _END.size - _END_64_PLACE.size))
     _require(len(tail) >= _END.size and tail[-_END.size :].startswith(b"PK\5\6"), "it is not a complete ZIP file")
     list_bytes = _END.unpack(tail[-_END.size :])[5]

@@ -1,4 +1,4 @@
-"""The contents of a backup besides rows, as values that are checked when they are read from an archive."""
+"""The contents of a backup, except rows, as models that are validated when they are read from an archive."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from airflow_provider_service._core.rows.options import COLUMN_TYPES
 from airflow_provider_service.client._ids import plain_id
 
-#: Members of an archive.
+#: Names of members and folders in an archive.
 CONTENTS = "contents.json"
 WORKFLOWS, TABLES = "workflows", "data_tables"
 
-#: Data that no operation of the service's API returns.
+#: What no backup contains, and why.
 NEVER_BACKED_UP = {
     "secrets of credentials": "the service never shows them; credentials are in the archive by name and type",
     "executions": "the history of executions cannot be written to an instance",
@@ -70,7 +70,7 @@ class CredentialEntry(_Entry):
 
 
 class UserEntry(_Entry):
-    """A user; only for people to read, since a restore does not invite users."""
+    """A user; only for information, since a restore does not invite users."""
 
     email: str
     first_name: str | None = None
@@ -99,7 +99,7 @@ class TableEntry(_Entry):
 
     @property
     def types(self) -> dict[str, str]:
-        """The types of the columns by their names."""
+        """The types of the columns, by name."""
         return {one.name: one.type for one in self.columns}
 
 
@@ -113,7 +113,7 @@ class WorkflowEntry(_Entry):
 
 
 class Contents(_Entry):
-    """The contents of a backup besides workflows and rows. None stands for a kind that could not be backed up."""
+    """The contents of a backup, except workflows and rows. A kind that could not be backed up is None."""
 
     tags: list[TagEntry]
     variables: list[VariableEntry] | None

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def backup_report(backup: Backup, *, made_at: datetime, url: str) -> Report:
-    """The report on a backup.
+    """Return the report on a backup.
 
-    :param url: page of the service.
+    :param url: page of the service to link to.
     """
     return Report(
         title="Backup",
@@ -34,10 +34,10 @@ def backup_report(backup: Backup, *, made_at: datetime, url: str) -> Report:
 
 
 def restore_report(plan: RestorePlan, manifest: Mapping[str, Any], *, made_at: datetime, url: str) -> Report:
-    """The report on the plan of a restore.
+    """Return the report on the plan of a restore.
 
     :param manifest: the manifest of the archive.
-    :param url: page of the service.
+    :param url: page of the service to link to.
     """
     counts = plan.counts()
     return Report(

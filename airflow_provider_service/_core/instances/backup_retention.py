@@ -18,10 +18,10 @@ def delete_older(address: str, keep: int, *, made_at: datetime, service: str) ->
     """Delete the older backups of an instance in the folder of a new one. Safe to repeat.
 
     :param address: path or address of the new backup, which is complete.
-    :param keep: how many backups of the instance remain, the new one included. Those that are not older remain.
+    :param keep: number of backups of the instance to keep, including the new one. Only older ones are ever deleted.
     :param made_at: when the new one was made, as its manifest says.
     :param service: address of the instance, as the manifest says.
-    :returns: how many were deleted.
+    :returns: the number of deleted backups.
     :raises ServiceInputError: the folder cannot be listed.
     :raises ServiceError: some could not be deleted.
     """
@@ -36,7 +36,7 @@ def delete_older(address: str, keep: int, *, made_at: datetime, service: str) ->
         try:
             folder.delete(name)
         except FileNotFoundError:
-            continue  # somebody else was faster
+            continue  # it has just been deleted by someone else
         except OSError as error:
             problems.append(f"{name}: {error}")
             continue
@@ -48,7 +48,7 @@ def delete_older(address: str, keep: int, *, made_at: datetime, service: str) ->
 
 
 def _made_at(folder: StoredFolder, name: str, service: str) -> datetime | None:
-    """When a backup of the instance was made; None for everything else."""
+    """Return when a backup of the instance was made; None for any other file."""
     if folder.is_link(name):
         return None
     try:

@@ -1,4 +1,4 @@
-"""The code of nodes in separate files, so that editors and reviews show it as code."""
+"""Keep the code of nodes in separate files, so that editors and reviews show it as code."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from airflow_provider_service._core.instances.file_names import file_name
 from airflow_provider_service._core.stored_folders import stays_below
 from airflow_provider_service.client.errors import ServiceInputError
 
-#: Parameters of nodes that hold code, with the ending of its file.
+#: Parameters of nodes that hold code, with the suffix of the file for it.
 _CODE = {"jsCode": ".js", "pythonCode": ".py", "functionCode": ".js"}
 _FILE = "file"
 
 
 def code_apart(definition: Mapping[str, Any], stem: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """Take the code out of a definition's nodes.
+    """Move the code of a definition's nodes to files.
 
-    :param stem: name of the definition's file without its ending; the files of code are in a folder of this name.
-    :returns: the definition, in which ``{"file": ...}`` stands in place of code, and the code by the path of its file.
+    :param stem: name of the definition's file without its suffix, and of the folder for the files of code.
+    :returns: the definition with ``{"file": ...}`` in place of code, and the code by the path of its file.
     """
     files: dict[str, str] = {}
 
     def apart(node: Mapping[str, Any], name: str, code: Any) -> Any:
-        # An expression belongs to the node, and a line is read best where it is.
+        # Expressions and single lines are easiest to read in their node.
         if not isinstance(code, str) or "\n" not in code or code.startswith("=") or not _is_unicode(code):
             return code
         path = _free_path(stem, node, name, files)
@@ -35,9 +35,9 @@ def code_apart(definition: Mapping[str, Any], stem: str) -> tuple[dict[str, Any]
 
 
 def code_inside(definition: Mapping[str, Any], read: Callable[[str], str]) -> dict[str, Any]:
-    """Put code that is in files back into a definition's nodes.
+    """Put code from files back into a definition's nodes.
 
-    :param read: returns the content of a file, which is given by its path from the definition's folder.
+    :param read: returns the content of a file; its path is relative to the folder of the definition.
     :raises ServiceInputError: a path leads out of that folder.
     """
 
@@ -53,7 +53,7 @@ def code_inside(definition: Mapping[str, Any], read: Callable[[str], str]) -> di
 
 
 def _is_unicode(code: str) -> bool:
-    """Whether a file can hold it; JSON can also hold half of a character."""
+    """Whether a file can hold the code; JSON can also hold half of a surrogate pair."""
     try:
         code.encode()
     except UnicodeEncodeError:

@@ -25,12 +25,12 @@ _HAPPENED = {
 
 
 def deployed(plan: DeploymentPlan, target: DeploymentTarget, *, preview: bool) -> dict[str, Any]:
-    """Carry out a plan, all of it or nothing, unless it is only a preview.
+    """Carry out a plan, all of it or nothing, unless this is a preview.
 
     :returns: ``{"outcome", "created", "renamed", "updated", "published", "activated", "deactivated", "archived",
-        "unchanged", "workflow_ids"}``; the outcome is ``"deployed"``, ``"unchanged"`` or, of a preview, ``"planned"``.
-    :raises ServiceDeploymentError: it failed; the message has the reason, and the objects that could not be rolled
-        back.
+        "unchanged", "workflow_ids"}``; the outcome is ``"deployed"``, ``"unchanged"`` or, for a preview, ``"planned"``.
+    :raises ServiceDeploymentError: it failed; the message gives the reason, and names the objects that could not be
+        rolled back.
     """
     if preview:
         return _result(plan, "planned", plan.known_ids)

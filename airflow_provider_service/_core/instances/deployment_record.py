@@ -1,8 +1,7 @@
-"""The workflows that deployments with one name have deployed, recorded in the instance so that they can be archived
-later.
+"""Record in the instance which workflows were deployed under a name, so that they can be archived later.
 
 The record is an inactive workflow with a note. It holds ids, since names and tags are copied along with a workflow, and
-it is signed with the API key, since everybody who may create a workflow could write such a note.
+it is signed with the API key, since anybody who may create a workflow could write such a note.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: Characters of the name of a deployment at most: the name of a workflow has 128.
+#: Maximum length of the name of a deployment, which becomes part of a workflow's name of at most 128 characters.
 MAX_NAME_CHARS = 100
 _NAME = "Airflow: deployment of "
 _WORDS = (
@@ -35,14 +34,15 @@ _PURPOSE = b"airflow-provider-service deployment "
 
 
 def is_deployment_record(workflow: Workflow) -> bool:
-    """Whether a workflow is the record of deployments, and none that people have made."""
+    """Whether a workflow is the record of deployments, rather than one that people have made."""
     return workflow.name.startswith(_NAME)
 
 
 def require_deployment_name(name: str | None, *, archive_missing: bool) -> str | None:
-    """Return the name of a deployment as it was given.
+    """Check the name of a deployment, and return it without surrounding blanks.
 
-    :raises ServiceInputError: it cannot be part of a workflow's name, or is missing although something is archived.
+    :raises ServiceInputError: it cannot be part of a workflow's name, or is missing although ``archive_missing`` is
+        True.
     """
     if name is None:
         words = "only what earlier deployments of this name deployed is archived"
@@ -57,10 +57,10 @@ class DeploymentRecord:
     """The workflows that earlier deployments with one name have deployed.
 
     :param name: name of the workflow that is the record.
-    :param existing: that workflow; None if there is none that this connection has signed.
+    :param existing: that workflow; None if there is none with a signature by this connection's key.
     :param recorded: the ids that it holds.
-    :param owned: the ids of workflows that were deployed under this name, exist and are not archived, and are not
-        deployed under another name as well.
+    :param owned: the ids of the workflows that were deployed under this name only, and that still exist and are not
+        archived.
     """
 
     client: Resources
@@ -87,18 +87,19 @@ class DeploymentRecord:
                     one.name,
                     one.id,
                 )
-        # Somebody may have made a copy, perhaps of an older one; what it holds was deployed as well.
+        # Somebody may have copied the record, perhaps an older state of it; the workflows in a copy were deployed as
+        # well.
         oldest = min(recorded, key=lambda one: (str(existing[one].created_at), one), default=None)
         owned = (frozenset[str]().union(*recorded.values()) & existing.keys()) - elsewhere
         found = existing[oldest] if oldest else None
         return cls(client, name, found, recorded[oldest] if oldest else frozenset(), frozenset(owned))
 
     def differs(self, ids: Iterable[str]) -> bool:
-        """Whether the record must be written so that it holds these ids."""
+        """Whether the record must be written to hold these ids."""
         return self.existing is None or self.recorded != frozenset(ids)
 
     def definition(self, ids: Iterable[str]) -> dict[str, Any]:
-        """The workflow that is the record of these ids."""
+        """Return the definition of the workflow that records these ids."""
         every = sorted(ids)
         signature = _signature(self.client, self.name, every)
         text = _WORDS + json.dumps({"workflows": every, "signature": signature})
@@ -106,7 +107,7 @@ class DeploymentRecord:
 
 
 def _content(workflow: Workflow) -> tuple[frozenset[str], str]:
-    """The ids and the signature of a record; none if somebody has changed it."""
+    """Return the ids and the signature in a record; both are empty if somebody has changed the note."""
     try:
         content = json.loads(note_of(workflow).removeprefix(_WORDS))
         signature = str(content["signature"])

@@ -1,4 +1,4 @@
-"""The changes of a workflow by a deployment, as lines for people: node by node, setting by setting."""
+"""Describe what a deployment changes in a workflow, in readable lines: node by node, setting by setting."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from airflow_provider_service.client._definitions import UNSET, without_caches
 from airflow_provider_service.client._http.redaction import HIDDEN
 from airflow_provider_service.client._shapes import list_or_empty
 
-#: Lines of a text of several lines, such as code, that are shown at most.
+#: Maximum number of lines that are shown of a text, such as code.
 _MAX_LINES = 40
-#: Parameters whose values are not shown, and texts that name such a header or field.
+#: Names of parameters, headers and fields whose values are not shown.
 _SECRET = re.compile(r"authorization|api[-_]?key|password|passwd|secret|token|credential|cookie", re.IGNORECASE)
-# A definition may leave them out; a new webhook id is a new address.
+# A definition may leave these out. A new webhook id would mean a new address.
 _GENERATED = ("id", "webhookId")
 _MISSING = object()
 
 
 def changed_lines(before: Mapping[str, Any], desired: Mapping[str, Any]) -> Iterator[str]:
-    """The differences between the version that runs and the desired one.
+    """Yield the differences between the version that runs and the desired one.
 
     :param before: the fields of the workflow that an update accepts.
-    :param desired: those that are deployed. Missing fields do not change.
+    :param desired: the fields to deploy. Missing fields do not change.
     """
     if before and before.get("name") != desired["name"]:
         yield f"renamed {before.get('name')!r} to {desired['name']!r}"
@@ -65,11 +65,11 @@ def _connections(before: Mapping[str, Any], desired: Mapping[str, Any]) -> Itera
     for name in sorted(before.keys() | desired.keys()):
         if before.get(name) != desired.get(name):
             old, new = (", ".join(_targets(one.get(name))) or "none" for one in (before, desired))
-            yield f"connections of {name!r}" + (f": {old} -> {new}" if old != new else " changed in what has no target")
+            yield f"connections of {name!r}" + (f": {old} -> {new}" if old != new else " changed in form only")
 
 
 def _targets(outputs: Any) -> Iterator[str]:
-    """The nodes that the outputs of a node lead to, each with what is not the first output or input of items."""
+    """Yield the nodes that a node's outputs lead to, and name any output or input but the first one for items."""
     for kind, groups in _mapping(outputs).items():
         for number, group in enumerate(list_or_empty(groups)):
             for target in map(_mapping, list_or_empty(group)):

@@ -1,4 +1,4 @@
-"""What the objects of an instance are called: each kind is listed once, at its first use."""
+"""The names and ids of an instance's objects. Each kind is listed once, when it is first used."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Directory:
     """The names and ids of an instance's objects.
 
     :param client: client or hook of the service.
-    :param project_id: project in which workflows, credentials and tables are looked for; None for all.
+    :param project_id: project in which to look up workflows, credentials and tables; None for all.
     :param planned: objects that do not exist yet, but will before they are needed.
     """
 
@@ -47,21 +47,21 @@ class Directory:
 
     @cached_property
     def workflows(self) -> Mapping[str, Workflow]:
-        """All workflows that are not archived, by id, as a list shows them."""
+        """All workflows that are not archived, by id, as the service lists them."""
         listed = self._client.workflows.list(project_id=self._project_id, exclude_pinned_data=True)
         return {one.id: one for one in listed if not one.is_archived}
 
     @cached_property
     def credentials_are_listed(self) -> bool:
-        """Whether the server lists credentials; an older one does not, nor does a key without the scope for it."""
+        """Whether credentials can be listed: not on an older server, and not with a key without the scope for it."""
         return self._listed_credentials is not None
 
     def entries(self, named: Named) -> list[Entry]:
-        """The objects of the same kind, and of the same type, with the name."""
+        """Return all objects that have this kind, name and, if given, type."""
         return [one for one in self._by_name(named.kind)[named.name or ""] if named.type in (None, one.type)]
 
     def find(self, named: Named) -> Entry | None:
-        """The object of the same kind with the id."""
+        """Return the object that has this kind and id, or None."""
         return self._by_id(named.kind).get(named.id or "")
 
     def _by_id(self, kind: Kind) -> Mapping[str, Entry]:
@@ -113,17 +113,17 @@ class Directory:
 
 
 class UnambiguousDirectory(Directory):
-    """Names workflows only if they can be found by their names; others keep their ids."""
+    """Finds only workflows with unique names, so that a definition refers to the others by id."""
 
     def find(self, named: Named) -> Entry | None:
-        """The object of the same kind with the id, unless other workflows have its name."""
+        """Return the object that has this kind and id, unless it is a workflow whose name others have too."""
         entry = super().find(named)
         is_shared = entry and named.kind == "workflow" and len(self._by_name(named.kind)[entry.name]) > 1
         return None if is_shared else entry
 
 
 def credentials_of(workflow: Workflow) -> Iterator[Entry]:
-    """The credentials that the nodes of a workflow use, as far as they hold id and name."""
+    """Yield the credentials that the nodes of a workflow use, if the nodes hold both id and name."""
     for node in workflow.nodes or ():
         for kind, one in (node.get("credentials") or {}).items():
             if isinstance(one, dict) and one.get("id") and one.get("name"):

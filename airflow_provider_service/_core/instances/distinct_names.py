@@ -1,4 +1,4 @@
-"""Names of workflows of which several have the same, made distinct by their ids."""
+"""Make names of workflows distinct, by appending the ids to names that several workflows have."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from airflow_provider_service._airflow.arguments import repeated
 from airflow_provider_service.client._ids import plain_id
 
-#: Characters of the name of a workflow at most.
+#: Maximum length of the name of a workflow.
 _MAX_CHARS = 128
 
 
 def name_with_id(name: str, workflow_id: str) -> str:
-    """The name of a workflow with its id in it.
+    """Return the name of a workflow with its id appended.
 
     :raises ServiceInputError: the id is not plain.
     """
@@ -21,13 +21,13 @@ def name_with_id(name: str, workflow_id: str) -> str:
 
 
 def distinct_names(names: Mapping[str, str]) -> dict[str, str]:
-    """The names by id, of which those that several share have their ids in them.
+    """Return the names by id, with the ids appended to names that several workflows have.
 
     :param names: the names of workflows by their ids.
     :raises ServiceInputError: an id that becomes part of a name is not plain.
     """
     distinct, with_id = dict(names), set[str]()
-    # A name with an id in it may in turn be what somebody has called another workflow, which then gets its own.
+    # A name with an id may in turn be the name of another workflow, which then gets its own id appended.
     while shared := repeated(distinct.values()):
         with_id |= {one for one, name in distinct.items() if name in shared}
         distinct = {one: name_with_id(name, one) if one in with_id else name for one, name in names.items()}

@@ -1,4 +1,4 @@
-"""Write workflows as files, one per workflow, which differ only where the workflows do."""
+"""Write each workflow to a file, which changes only where the workflow does."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 class ExportSelection(NamedTuple):
-    """Which workflows of an instance are meant; archived ones never are.
+    """Selects workflows of an instance; archived ones are never selected.
 
     :param names: exact names; None for all.
     :param tag_name: only those with this tag.
@@ -46,7 +46,7 @@ class ExportSelection(NamedTuple):
 
     @classmethod
     def of(cls, arguments: Any, client: Resources) -> ExportSelection:
-        """The workflows that arguments select.
+        """Return the selection that arguments make.
 
         :param arguments: object with ``workflow_names`` and the arguments of the tag and the project as attributes.
         :raises ServiceLookupError: no tag or project has the name, or several do.
@@ -55,7 +55,7 @@ class ExportSelection(NamedTuple):
         return cls(names, tag_name_in(arguments, client), PROJECT.id_in(arguments, client))
 
     def workflows(self, client: Resources) -> list[Workflow]:
-        """The workflows as a list shows them, in the order of their names.
+        """Return the selected workflows as the service lists them, sorted by name.
 
         :raises ServiceLookupError: no workflow has one of the names, or several do.
         """
@@ -70,7 +70,7 @@ class ExportSelection(NamedTuple):
 
 
 class Exported(NamedTuple):
-    """A workflow in the form of a file, with its id; if others share its name, its id is in the name as well."""
+    """A workflow's id, and its definition for a file. If others share its name, the name there has its id appended."""
 
     workflow_id: str
     definition: dict[str, Any]
@@ -79,10 +79,10 @@ class Exported(NamedTuple):
 def exported(
     client: Resources, selection: ExportSelection, *, pinned_data: bool = False, left_out: Gaps | None = None
 ) -> Iterator[Exported]:
-    """Read the selected workflows, in the form of files.
+    """Read the selected workflows, as definitions for files.
 
     :param pinned_data: whether the pinned data of the nodes is included.
-    :param left_out: takes the workflows that cannot be read by their ids; None to refuse them.
+    :param left_out: collects the workflows that cannot be read by their ids; None to refuse them.
     :raises ServiceInputError: a workflow cannot be read by its id.
     """
     directory = UnambiguousDirectory(client)
@@ -120,7 +120,7 @@ def export_folder(arguments: Any, client: Resources) -> dict[str, Any]:
 def to_promote(arguments: Any, client: Resources) -> list[Source]:
     """Read the workflows that arguments select for another instance.
 
-    :param arguments: as for :meth:`ExportSelection.of`; at least one of its arguments must select.
+    :param arguments: as for :meth:`ExportSelection.of`; at least one of them must select something.
     :param client: client or hook of the instance to read from.
     :raises ServiceInputError: nothing is selected, or nothing is found.
     """
@@ -141,7 +141,7 @@ def destination_project_id(
     :param arguments: object with the arguments of both projects as attributes.
     :param source: client or hook of the instance to read from.
     :param client: client or hook of the instance to deploy to.
-    :param projects: names of its projects by those of the source.
+    :param projects: names of the projects to deploy to, by those of the source.
     :raises ServiceLookupError: there is no such project, or several have its name.
     """
     found = OPTIONAL_DESTINATION_PROJECT.id_in(arguments, client)
@@ -156,7 +156,7 @@ def destination_project_id(
 def write_folder(folder: str, workflows: Iterable[Exported], *, code_files: bool = False) -> dict[str, str]:
     """Write workflows into a folder, one file per workflow. Safe to repeat; other files of the folder are not changed.
 
-    :param folder: a path, or an address of object storage; it is made if it does not exist.
+    :param folder: a path, or an address of object storage; it is created if it does not exist.
     :param code_files: whether to write the code of nodes to separate files, in a folder beside the workflow's file.
     :returns: the address of each file, by the id of its workflow.
     """

@@ -21,9 +21,9 @@ _LEFT_OUT_IF_EMPTY = ("description", "nodeGroups", "pinData")
 def to_export_format(
     workflow: Workflow, directory: Directory, *, pinned_data: bool = False, draft: bool = False
 ) -> dict[str, Any]:
-    """Bring a workflow into the form that it has as a file.
+    """Convert a workflow to the form that it has in a file.
 
-    :param workflow: the workflow, as the service shows it alone.
+    :param workflow: the workflow, read by its id; a list omits fields.
     :param directory: the names of the instance's objects. An unknown object keeps its id.
     :param pinned_data: whether the pinned data of the nodes is included.
     :param draft: use the draft instead of the version that runs.
@@ -44,7 +44,7 @@ def to_export_format(
 
 
 def by_name(named: Named, directory: Directory) -> Named:
-    """The same object by its name only, if it is known."""
+    """Return the object by its name only, if it is known."""
     entry = directory.find(named)
     if entry is None:
         return named

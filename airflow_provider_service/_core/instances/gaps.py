@@ -25,7 +25,7 @@ class Gap(NamedTuple):
 
 
 class Gaps(list[Gap]):
-    """Objects that are left out, each once."""
+    """A list of gaps without duplicates."""
 
     def note(self, gap: Gap) -> bool:
         """Add a gap, and return whether it is new."""
@@ -35,13 +35,13 @@ class Gaps(list[Gap]):
         return is_new
 
     def leave_out(self, kind: str, one: Workflow | DataTable | Project, why: str) -> None:
-        """Make an object of an instance a gap, with a warning."""
+        """Add a gap for an object of an instance, and log a warning."""
         gap = Gap(f"{kind} {one.name!r} with the id {shown(one.id)}", why)
         if self.note(gap):
             log.warning("Left out: %s: %s", *gap)
 
     def addressable(self, kind: str, found: Iterable[Object]) -> list[Object]:
-        """The objects of an instance with valid ids; all others become gaps."""
+        """Return the objects that have valid ids, and add a gap for each of the others."""
         listed = list(found)
         for one in listed:
             if not is_plain_id(one.id):

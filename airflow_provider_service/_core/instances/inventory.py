@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.models import DataTable, Project
 
 T = TypeVar("T")
-#: A data table, or a credential, by the name of its team project and its own name.
+#: What identifies a data table: the name of its team project, and its own name.
 Key = tuple[str | None, str]
 
 
 class Inventory:
-    """Reads the contents of an instance; each kind once.
+    """Reads the contents of an instance, each kind only once.
 
     :param client: client or hook of the instance.
     """
@@ -87,7 +87,7 @@ class Inventory:
         )
 
     def folder_ids(self, project_id: str) -> Mapping[tuple[str, ...], str]:
-        """The ids of the folders of a project by their paths."""
+        """Return the ids of a project's folders, by path."""
         return self._offered("folders", lambda: dict(self._folders_below(project_id, ROOT, ()))) or {}
 
     def _folders_below(
@@ -100,7 +100,7 @@ class Inventory:
 
     @cached_property
     def credentials(self) -> list[CredentialEntry] | None:
-        """The credentials without their secrets; those that share project, name and type are one."""
+        """The credentials without their secrets; those that share project, name and type are listed once."""
 
         def read() -> list[CredentialEntry]:
             listed = [(self._owner_of(one.shared) or "", one.name, one.type) for one in self.client.credentials.list()]
@@ -140,12 +140,12 @@ class Inventory:
         return self._offered("data tables", read)
 
     def project_id(self, name: str | None) -> str | None:
-        """The id of a team project; None for the personal project of the key's user."""
+        """Return the id of a team project; None for the personal project of the key's user."""
         ids = (one.id for one in (self.team_projects or {}).values() if one.name == name)
         return next(ids, None)
 
     def owner_of_workflow(self, shared: Sequence[Mapping[str, object]] | None) -> str | None:
-        """The name of the team project that owns a workflow."""
+        """Return the name of the team project that owns a workflow, or None."""
         return self._owner_of([{"id": one.get("projectId"), **one} for one in shared or ()])
 
     def _owner_of(self, shared: Iterable[Mapping[str, object]] | None) -> str | None:
@@ -165,6 +165,6 @@ class Inventory:
 
 
 def columns_of(table: DataTable) -> list[ColumnEntry]:
-    """The columns of a table, in its order."""
+    """Return the columns of a table, in the table's order."""
     types = column_types(table)
     return [ColumnEntry.model_validate({"name": name, "type": kind}) for name, kind in types.items()]

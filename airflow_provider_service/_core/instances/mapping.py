@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Names = Mapping[str, str]
-#: Values of parameters, by the names of workflow and node and the path of the parameter.
+#: Values of parameters, by workflow name, node name and path of the parameter.
 Values = Mapping[str, Mapping[str, Mapping[str, str | float | bool]]]
 
 _KINDS: Mapping[Kind, str] = {"credential": "credentials", "workflow": "workflows", "data table": "data_tables"}
@@ -46,11 +46,11 @@ class InstanceMapping:
 
     @classmethod
     def read(cls, mapping: object, path: object) -> InstanceMapping:
-        """Read a mapping from an argument, or from the file that is given instead; neither maps nothing.
+        """Read a mapping from an argument or a file; without either, it is empty.
 
         :param mapping: a mapping, or text in YAML or JSON.
         :param path: path or address of a file with such text.
-        :raises ServiceInputError: it cannot be read, or is no such mapping; everything that is wrong is named.
+        :raises ServiceInputError: it cannot be read or is not such a mapping; the message names every problem.
         """
         if mapping is None and path is None:
             return cls()
@@ -61,25 +61,25 @@ class InstanceMapping:
         return cls(**given)
 
     def entries(self) -> Iterator[tuple[str, str]]:
-        """The kinds and names that are mapped."""
+        """Return the kind and name of each mapped object."""
         return ((one.name, name) for one in fields(self) for name in getattr(self, one.name))
 
 
 class MappedNames:
-    """Replaces names and values by those of the target instance.
+    """Replaces names and values with those of the target instance.
 
     :param mapping: the names and values.
-    :param name_by_id: names of the workflows that are written, by ids by which others may name them.
+    :param name_by_id: names of the workflows to write, by the ids that others may refer to.
     """
 
     def __init__(self, mapping: InstanceMapping, name_by_id: Names) -> None:
         self._mapping, self._name_by_id = mapping, name_by_id
         self._used: set[tuple[str, str]] = set()
-        #: Nodes and parameters that get a value, and do not exist.
+        #: Nodes and parameters in the mapping that do not exist.
         self.problems: list[str] = []
 
     def name(self, kind: str, name: str) -> str:
-        """The name of an object in the target instance.
+        """Return the name of an object in the target instance.
 
         :param kind: a field of :class:`InstanceMapping`.
         """
@@ -88,7 +88,7 @@ class MappedNames:
         return names.get(name, name)
 
     def source(self, source: Source) -> Source:
-        """A definition for the target instance; a renamed one is found there by its new name."""
+        """Return a definition for the target instance, where a renamed workflow is found by its new name."""
         definition, new = self.definition(source.name, source.definition), self.name("workflows", source.name)
         if new == source.name:
             return source._replace(definition=definition)
@@ -97,10 +97,10 @@ class MappedNames:
         return Source({**content, "name": new}, source.place)
 
     def definition(self, workflow: str, definition: Mapping[str, Any], *, may_lack: bool = False) -> dict[str, Any]:
-        """A definition with the names and values of the other instance, but its own name.
+        """Return a definition with the names and values of the target instance, but with its own name.
 
         :param workflow: name of the workflow.
-        :param may_lack: whether nodes and parameters that get a value may be missing.
+        :param may_lack: whether nodes and parameters in the mapping may be missing from the definition.
         """
         mapped = with_references(definition, self._named)
         if "tags" in mapped:
@@ -123,7 +123,7 @@ class MappedNames:
             log.info("No workflow uses these names of the mapping: %s", "; ".join(unused))
 
     def _named(self, named: Named) -> Named:
-        # A name beside an id is for show, and may be outdated.
+        # A name beside an id is only for display, and may be outdated.
         by_id = self._name_by_id.get(named.id or "") if named.kind == "workflow" else None
         name = by_id or named.name
         new = self.name(_KINDS[named.kind], name) if name else name
@@ -131,7 +131,7 @@ class MappedNames:
 
 
 def _plain(value: Any) -> Any:
-    """A value whose texts may be shown: a mapping holds no secrets."""
+    """Return a value whose text tracebacks may show: a mapping holds no secrets."""
     if isinstance(value, Mapping):
         return {_plain(name): _plain(inner) for name, inner in value.items()}
     return str(value) if isinstance(value, str) else value
@@ -181,9 +181,9 @@ def _is_name(value: object) -> bool:
 
 
 def _with_value(nodes: Sequence[Any], name: str, path: str, value: Any) -> list[Any]:
-    """The nodes, with the value of one of them changed.
+    """Return the nodes with one parameter changed.
 
-    :raises LookupError: there is no such node or parameter, or it is not a single value.
+    :raises LookupError: there is no such node or parameter, or the parameter does not have a single value.
     """
     if not any(isinstance(node, Mapping) and node.get("name") == name for node in nodes):
         raise LookupError(name)

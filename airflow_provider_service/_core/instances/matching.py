@@ -1,4 +1,4 @@
-"""Which workflow of an instance a definition is for: the one with its id, or else the one with its name."""
+"""Find the workflow that a definition is for: the one with its id, or else the one with its name."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
 
 
 class Matches:
-    """The workflows that definitions are for. Another instance has other ids, so an unknown id is ignored.
+    """Finds the workflows that definitions are for. Another instance has other ids, so an unknown id is ignored.
 
     :param sources: the definitions.
     :param directory: the names of the instance's objects.
-    :param known_ids: ids of workflows that are known already, by the names of their sources; whatever has their names
-        as well is another workflow.
+    :param known_ids: ids of workflows that are already known, by the names of their sources; any other workflow with
+        such a name is a different one.
     """
 
     def __init__(self, sources: Sequence[Source], directory: Directory, known_ids: Mapping[str, str]) -> None:
         self._directory = directory
-        #: Ambiguous definitions.
+        #: Why definitions are ambiguous.
         self.problems: list[str] = []
         by_id = {one.name: entry for one in sources if (entry := self._with_id_of(one))}
         self._claimed = {*(one.id for one in by_id.values()), *known_ids.values()}
         #: The ids of the workflows that exist, by the names of the sources.
         self.ids: dict[str, str] = {name: one.id for name, one in by_id.items()} | dict(known_ids)
-        #: The names that sources give to workflows that have others now, by the ids of the workflows.
+        #: New names of the workflows that sources rename, by id.
         self.renamed: dict[str, str] = {}
         for one in sources:
             if one.name in known_ids:

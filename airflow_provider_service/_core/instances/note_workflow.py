@@ -11,12 +11,12 @@ _NOTE = "n8n-nodes-base.stickyNote"
 
 
 def note_node(text: str) -> dict[str, Any]:
-    """The only node of such a workflow."""
+    """Return the only node of such a workflow."""
     return {"name": "Note", "type": _NOTE, "typeVersion": 1, "position": [0, 0], "parameters": {"content": text}}
 
 
 def note_of(workflow: Workflow) -> str:
-    """The text of the note.
+    """Return the text of the note.
 
     :raises ValueError: somebody has changed the workflow, and it contains no note.
     """

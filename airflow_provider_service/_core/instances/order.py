@@ -9,12 +9,12 @@ from airflow_provider_service._core.instances.workflow_references import Named, 
 
 
 def called_by(definition: Mapping[str, Any]) -> set[str]:
-    """The ids of the workflows that the nodes of a definition call."""
+    """Return the ids of the workflows that the nodes of a definition call."""
     return _named_in({"nodes": definition.get("nodes")})
 
 
 def needed_by(definition: Mapping[str, Any]) -> set[str]:
-    """The ids of the workflows that a definition starts: by its nodes, or when it fails."""
+    """Return the ids of the workflows that a definition starts: by its nodes, or when it fails."""
     error_workflow = (definition.get("settings") or {}).get("errorWorkflow")
     return _named_in({"nodes": definition.get("nodes"), "settings": {"errorWorkflow": error_workflow}})
 
@@ -32,7 +32,7 @@ def _named_in(definition: Mapping[str, Any]) -> set[str]:
 
 
 def in_order(calls: Mapping[str, set[str]]) -> list[str]:
-    """The workflows, each after those that it calls, as far as they do not call each other.
+    """Sort workflows so that each comes after those that it calls, unless they call each other.
 
     :param calls: the workflows that each one calls.
     """
@@ -54,7 +54,7 @@ def in_order(calls: Mapping[str, set[str]]) -> list[str]:
 
 
 def circles(calls: Mapping[str, set[str]]) -> Iterator[Sequence[str]]:
-    """The groups of workflows in which each calls all others, directly or indirectly."""
+    """Yield the groups of workflows in which each calls all others, directly or indirectly."""
     reached = {name: _reached(name, calls) for name in calls}
     seen: set[str] = set()
     for name in sorted(calls):

@@ -25,11 +25,11 @@ class WorkflowChange:
     :param workflow_id: its id; for a new one, a token that stands for the id in ``desired``.
     :param actions: actions on it; empty if it is up to date.
     :param diff: the changes, as lines.
-    :param desired: the fields that are written, with the ids of this instance; empty if its content stays.
+    :param desired: the fields to write, with the ids of this instance; empty if its content does not change.
     :param before: the existing workflow; None if it does not exist yet.
-    :param tags: names of the tags that it gets; None if they stay.
-    :param folder_id: the folder in which it is created.
-    :param project_id: the project in which it is created; None for the personal one of the key's user.
+    :param tags: names of the tags to set; None if they do not change.
+    :param folder_id: id of the folder in which to create it.
+    :param project_id: id of the project in which to create it; None for the personal project of the key's user.
     """
 
     name: str
@@ -44,7 +44,7 @@ class WorkflowChange:
 
     @property
     def goes_live(self) -> bool:
-        """Whether another version runs afterwards than before, or one where none did."""
+        """Whether a version runs afterwards that does not run before."""
         is_rewritten = bool(self.desired) and self.before is not None and self.before.active
         return bool({"activate", "publish"} & {*self.actions}) or (is_rewritten and "deactivate" not in self.actions)
 
@@ -56,9 +56,9 @@ class WorkflowChange:
 class DeploymentPlan:
     """The changes of a deployment.
 
-    :param changes: one for each definition, those that are called before those that call them.
-    :param new_tags: names of the tags that are created.
-    :param leaving: one for each workflow that is archived, those that call others before these.
+    :param changes: one for each definition; workflows that are called come before their callers.
+    :param new_tags: names of the tags to create.
+    :param leaving: one for each workflow to archive; callers come before the workflows that they call.
     :param record: the workflows that earlier deployments with the same name have deployed; None without a record.
     """
 
@@ -74,7 +74,7 @@ class DeploymentPlan:
 
     @property
     def changed(self) -> list[WorkflowChange]:
-        """The workflows to which something happens."""
+        """The planned actions on each workflow that changes."""
         return [one for one in self.every if one.actions]
 
     @property
@@ -83,9 +83,9 @@ class DeploymentPlan:
         return bool(self.changed) or self._record_differs
 
     def owned_ids(self, ids: Mapping[str, str]) -> set[str]:
-        """The recorded ids after the deployment, including workflows without a definition that are not archived.
+        """Return the ids to record, including those of workflows without a definition that are not archived.
 
-        :param ids: ids of the workflows that are created, by the tokens that stand for them.
+        :param ids: ids of the created workflows, by the tokens that stand for them.
         """
         kept = self.record.owned if self.record else frozenset[str]()
         deployed = {ids.get(one.workflow_id, one.workflow_id) for one in self.changes}
@@ -97,11 +97,11 @@ class DeploymentPlan:
 
     @property
     def known_ids(self) -> dict[str, str]:
-        """The ids of the workflows that exist already, by name."""
+        """The ids of the workflows that already exist, by name."""
         return {one.name: one.workflow_id for one in self.changes if one.before}
 
     def lines(self) -> Iterator[str]:
-        """The plan as text for people: each workflow, its actions, and its changes."""
+        """Yield the plan as readable lines: each workflow, its actions, and its changes."""
         counts = {action: len(names) for action, names in self.by_action().items() if names}
         yield "Plan: " + (", ".join(f"{action} {count}" for action, count in counts.items()) or "nothing to do")
         for tag in self.new_tags:
@@ -113,7 +113,7 @@ class DeploymentPlan:
             yield from (f"    {line}" for line in change.diff)
 
     def by_action(self) -> dict[str, list[str]]:
-        """The names of the workflows by action, for every action."""
+        """Return the names of the workflows for each action."""
         found: dict[str, list[str]] = {
             action: [one.name for one in self.every if action in one.actions] for action in get_args(Action)
         }
@@ -121,7 +121,7 @@ class DeploymentPlan:
 
 
 def refuse_all(problems: Sequence[str]) -> None:
-    """Refuse a deployment because of everything that is missing.
+    """Refuse a deployment if it has problems, and name all of them.
 
     :raises ServiceInputError: there are problems.
     """

@@ -40,20 +40,21 @@ _KEPT_IN_NODES = ("id", "webhookId")
 
 @dataclass(frozen=True)
 class DeploymentTarget:
-    """Where workflows are deployed to.
+    """The instance to deploy to, and how its objects are found.
 
     :param client: client or hook of the instance.
-    :param project_id: project in which workflows and the objects that they name are looked up, and in which new ones
-        are created; None for all projects and the personal project of the key's user.
-    :param folder_id: folder in which workflows are created, unless their definition names one.
-    :param project_ids: projects in which workflows are created, by their names, where it is not ``project_id``.
+    :param project_id: project in which to look up workflows and the objects that they name, and in which to create new
+        ones; None to look in all projects and create in the personal project of the key's user.
+    :param folder_id: folder in which to create workflows, unless their definition names one.
+    :param project_ids: projects in which to create workflows, by the names of the workflows, where they are not
+        ``project_id``.
     :param planned: objects that do not exist yet, but will before the plan is carried out.
     :param workflow_ids: known ids of workflows, by the names of their sources; the others are looked up by name among
         the rest.
     :param deployment_name: name of the record of deployed workflows in the instance; None for no record.
-    :param archive_missing: whether workflows that were deployed under this name, and have no definition any more, are
-        archived.
-    :param mapping: names and values that are others in the instance than in the definitions.
+    :param archive_missing: whether to archive workflows that were deployed under this name and no longer have a
+        definition.
+    :param mapping: names and values that differ between the definitions and the instance.
     """
 
     client: Resources
@@ -71,8 +72,8 @@ def make_plan(sources: Sequence[Source], target: DeploymentTarget, *, activate: 
     """Compare definitions with the workflows of an instance. Nothing is written.
 
     :param activate: whether the workflows are active afterwards; None for the value in each definition, or else the
-        present state.
-    :raises ServiceInputError: something cannot be mapped to this instance; everything that cannot is named.
+        current state.
+    :raises ServiceInputError: the definitions cannot be deployed to this instance; the message names every problem.
     """
     return _Planner(sources, target, activate).plan()
 
@@ -109,7 +110,7 @@ class _Planner:
         return DeploymentPlan([changes[name] for name in in_order(calls)], new_tags, [*map(_archived, leaving)], record)
 
     def _leaving(self, record: DeploymentRecord) -> list[Workflow]:
-        """The workflows that are archived, those that call others before these."""
+        """Return the workflows to archive; callers come before the workflows that they call."""
         gone = record.owned - {*self._matches.ids.values()}
         read = (self._target.client.workflows.get(one) for one in filter(is_plain_id, gone))
         existing = {f"{one.name} {one.id}": one for one in read if not one.is_archived}
@@ -118,7 +119,7 @@ class _Planner:
         return [existing[key] for key in in_order(callers)]
 
     def _still_needed(self, leaving: Sequence[Workflow]) -> Iterator[str]:
-        """Why workflows cannot be archived: an active workflow or a definition calls them."""
+        """Yield why workflows cannot be archived: an active workflow or a definition starts them."""
         known = {*self._matches.ids.values(), *(one.id for one in leaving)}
         others = (one for one in self._directory.workflows.values() if one.active and one.id not in known)
         needed = [*self._needed.items(), *((one.name, needed_by(running(one))) for one in others)]
@@ -131,7 +132,7 @@ class _Planner:
 
     def _existing(self, name: str) -> Workflow | None:
         workflow_id = self._matches.ids.get(name)
-        # An item of a list lacks the description and the pinned data, so it cannot be compared.
+        # Lists omit the description and the pinned data, so their items cannot be compared.
         return self._target.client.workflows.get(workflow_id) if workflow_id else None
 
     def _change(self, source: Source, before: Workflow | None) -> WorkflowChange:
@@ -150,7 +151,7 @@ class _Planner:
         )
 
     def _with_names(self, line: str) -> str:
-        """A line in which the ids of the workflows that are deployed have become their names."""
+        """Replace the ids of the deployed workflows in a line with their names."""
         for name, workflow_id in self._resolver.ids.items():
             line = line.replace(json.dumps(workflow_id), repr(name))
         return line
@@ -162,7 +163,7 @@ class _Planner:
         self._called[source.name], self._needed[source.name] = called_by(mapped), needed_by(mapped)
         desired = read_definition(mapped, f"the definition of {source.name!r}")
         if before and source.id == before.id and source.name == name_with_id(before.name, before.id):
-            desired["name"] = before.name  # the id is only in the name of the source, because others share its own
+            desired["name"] = before.name  # the source's name has the id appended, because others share the name
         return {**desired, "settings": with_defaults(desired["settings"], before.settings if before else None)}
 
     def _is_active(self, source: Source, before: Workflow | None) -> bool:
@@ -172,7 +173,7 @@ class _Planner:
         return said if isinstance(said, bool) else bool(before and before.active)
 
     def _tags(self, source: Source, before: Workflow | None) -> tuple[str, ...] | None:
-        """The tags to give, or None if there is nothing to do; a definition without tags does not change them."""
+        """Return the tags to set, or None if they do not change, as for a definition without tags."""
         if "tags" not in source.definition:
             return None
         desired = tag_names(source.definition)
@@ -193,8 +194,7 @@ class _Planner:
         return self._resolver.folder_id(path, source.name, self._target.project_id)
 
     def _circles(self, calls: Mapping[str, set[str]], changes: Mapping[str, WorkflowChange]) -> list[str]:
-        """Groups that could never be activated, because the service publishes a workflow only after those that it
-        calls."""
+        """Return why groups can never be activated: the service activates a workflow only after those that it calls."""
         return [
             f"the workflows {_quoted(group)} call each other, and the service activates a workflow only "
             "after those that it calls: activate them by hand once, or deploy them inactive"
@@ -224,13 +224,13 @@ def _archived(before: Workflow) -> WorkflowChange:
 
 @dataclass(frozen=True)
 class _State:
-    """How a workflow is, compared with how it should be.
+    """The state of a workflow, compared with the desired one.
 
-    :param exists: whether there is one.
+    :param exists: whether the workflow exists.
     :param is_renamed: whether it gets another name.
     :param was_active: whether it is active now.
     :param is_active: whether it is active afterwards.
-    :param is_held: whether its draft is as defined.
+    :param is_held: whether its draft equals the definition.
     :param runs: whether it is active, and the version that runs equals the definition.
     """
 
@@ -257,7 +257,7 @@ class _State:
 
     @property
     def is_rewritten(self) -> bool:
-        """Whether the content must be written: not if it already runs, whatever the draft is."""
+        """Whether the content must be written; not if it already runs, even if the draft differs."""
         return not self.is_held and not (self.is_active and self.runs)
 
     @property
@@ -271,7 +271,7 @@ class _State:
         return self.is_renamed or not (self.runs if self.is_active and self.was_active else self.is_held)
 
     def actions(self, *, has_other_tags: bool) -> tuple[Action, ...]:
-        """What has to happen."""
+        """Return the necessary actions."""
         if not self.exists:
             return ("create", "activate") if self.is_active else ("create",)
         happens: dict[Action, bool] = {
@@ -293,7 +293,7 @@ def _diff(before: Workflow | None, desired: Mapping[str, Any] | None, tags: Sequ
 
 
 def _with_known_ids(nodes: Sequence[Any], before: Workflow | None) -> list[Any]:
-    """The nodes with the ids that the nodes of the same names have: a new webhook id would be a new address."""
+    """Give each node the ids of the existing node with its name: a new webhook id would mean a new address."""
     known = {str(node.get("name")): node for node in (running(before).get("nodes") or ())} if before else {}
     filled = []
     for node in nodes:
@@ -308,7 +308,7 @@ def _with_known_ids(nodes: Sequence[Any], before: Workflow | None) -> list[Any]:
 
 
 def _used_ids(workflow: Workflow) -> set[str]:
-    """The ids of everything that a workflow names."""
+    """Return the ids of everything that a workflow names."""
     found: set[str] = set()
 
     def note(named: Any) -> Any:

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def plan_report(plan: DeploymentPlan, *, made_at: datetime, url: str) -> Report:
-    """The report on a plan.
+    """Return the report on a plan.
 
     :param made_at: date and time at which the plan was made.
-    :param url: page of the service.
+    :param url: page of the service to link to.
     """
     counts = {action: len(names) for action, names in plan.by_action().items()}
     changed = len(plan.changed)

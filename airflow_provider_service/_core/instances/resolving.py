@@ -26,7 +26,7 @@ class Resolver:
     :param directory: the names of its objects.
     :param names: names of all workflows that are deployed together.
     :param name_by_id: names of the definitions with an id, by that id; other definitions may refer to it.
-    :param renamed: new names of existing workflows, by their ids; nothing may name these by their old names.
+    :param renamed: new names of existing workflows, by their ids; definitions must not use the old names.
     """
 
     def __init__(
@@ -41,18 +41,18 @@ class Resolver:
         self._name_by_id, self._renamed = name_by_id, renamed
         #: Ids of the deployed workflows by name; a token stands for the id of a new one.
         self.ids: dict[str, str] = {name: f"new-{uuid4().hex}" for name in names}
-        #: Missing objects.
+        #: Why definitions cannot be deployed, such as missing objects.
         self.problems: list[str] = []
 
     def resolve(self, named: Named, workflow: str, used: set[str]) -> Named:
-        """The same object as this instance has it.
+        """Return the object as this instance has it.
 
-        :param workflow: the workflow whose definition names it, for the problem if it cannot be found.
-        :param used: ids that the workflow uses already; one of them is preferred if several objects have the name.
+        :param workflow: the workflow whose definition names it, for messages.
+        :param used: ids that the workflow already uses; one of them is preferred if several objects have the name.
         """
         if named.is_kept:
             return named
-        # A name beside an id is for show, and may be outdated.
+        # A name beside an id is only for display, and may be outdated.
         by_id = self._name_by_id.get(named.id or "") if named.kind == "workflow" else None
         name = by_id or named.name
         if named.kind == "workflow" and name in self.ids:
@@ -64,7 +64,7 @@ class Resolver:
         requested = Named(named.kind, named.id, name, named.place, named.type)
         entries = self._directory.entries(requested) if name else []
         if len(entries) == 1 and (new := self._new_name(requested.kind, entries[0])):
-            self.problems.append(f"{workflow!r}, {named.place}: {requested} gets the name {new!r}; name it so")
+            self.problems.append(f"{workflow!r}, {named.place}: {requested} gets the name {new!r}; use that name")
             return named
         preferred = [one for one in entries if one.id in used]
         chosen = preferred if len(preferred) == 1 else entries
@@ -81,7 +81,7 @@ class Resolver:
         return self._renamed.get(entry.id) if kind == "workflow" else None
 
     def folder_id(self, path: str, workflow: str, project_id: str | None) -> str | None:
-        """The id of a folder of the project."""
+        """Return the id of a folder of the project; None if it cannot be found, which is a problem."""
         if project_id is None:
             self.problems.append(f"{workflow!r}: folder {path!r} can only be found in a project, and none is given")
             return None
@@ -92,7 +92,7 @@ class Resolver:
             return None
 
     def check_tags(self, tags: Sequence[str], workflow: str) -> None:
-        """Collect tags that the service could not create."""
+        """Collect a problem for each tag that the service could not create."""
         wrong = [tag for tag in tags if not 1 <= len(tag.strip()) <= MAX_TAG_CHARS]
         self.problems += [
             f"{workflow!r}: {tag!r} cannot be the name of a tag: it must have 1 to {MAX_TAG_CHARS} characters"

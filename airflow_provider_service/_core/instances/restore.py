@@ -43,7 +43,7 @@ _MAX_NAMED = 20
 class RestorePlan:
     """The changes of a restore.
 
-    :param objects: the changes of everything but workflows, by kind, in their order.
+    :param objects: the changes to all objects except workflows, by kind, in the order in which they are made.
     :param workflows: the plan for the workflows.
     :param drafts: names of the workflows whose drafts are written as well.
     :param left: names of differing objects that stay unchanged, by kind.
@@ -62,7 +62,7 @@ class RestorePlan:
         return not (self.workflows.changed or self.drafts or any(one.changes for one in self.objects.values()))
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """The numbers of objects by kind and by action."""
+        """Return the numbers of objects by kind and by action."""
         found = {kind: _counts(plan, self.left.get(kind, ())) for kind, plan in self.objects.items()}
         changes = self.workflows.changes
         created = sum(one.before is None for one in changes)
@@ -73,7 +73,7 @@ class RestorePlan:
         return {**found, WORKFLOWS: {**workflows, "left": left}}
 
     def to_result(self, *, preview: bool) -> dict[str, Any]:
-        """The restore in short, as a task returns it.
+        """Return a summary of the restore, as a task returns it.
 
         :param preview: whether the plan was not carried out.
         """
@@ -86,7 +86,7 @@ class RestorePlan:
         }
 
     def lines(self) -> list[str]:
-        """The plan as people read it."""
+        """Return the plan as readable lines."""
         lines = [f"{kind}: {change.words()}" for kind, plan in self.objects.items() for change in plan.changes]
         lines += self.workflows.lines()
         lines += [f"draft of {name!r}: update" for name in self.drafts]
@@ -100,7 +100,7 @@ class Restore:
     """A restore of a backup into an instance.
 
     :param client: client or hook of the instance.
-    :param backup: the backup, checked completely.
+    :param backup: the backup, which has been checked completely.
     :param on_conflict: how to treat existing objects that differ.
     :param activate: whether the workflows are active afterwards; None for their state in the backup.
     """
@@ -114,8 +114,8 @@ class Restore:
     def plan(self) -> RestorePlan:
         """Compare the backup with the instance. Nothing is written.
 
-        :raises ServiceInputError: something exists and differs, and that is to fail, or cannot be mapped to this
-            instance; everything of that is named.
+        :raises ServiceInputError: an object differs and ``on_conflict`` is ``"fail"``, or the backup cannot be restored
+            to this instance; the message names every problem.
         """
         begun = Record(self.client, self.backup.digest).read()
         if begun is not None:
@@ -140,10 +140,10 @@ class Restore:
     def carry_out(self, plan: RestorePlan) -> None:
         """Carry out a plan, and compare the instance with the backup afterwards.
 
-        Objects are created and changed one after the other, and the workflows at the end, all or nothing.
+        Objects are created and changed one after the other; workflows come last, all or nothing.
 
         :raises ServiceDeploymentError: the workflows could not be deployed, and were rolled back.
-        :raises ServiceError: the instance is not as the backup although the service accepted every change.
+        :raises ServiceError: the instance differs from the backup, although the service accepted every change.
         """
         record = Record(self.client, self.backup.digest)
         if plan.is_empty:
@@ -164,7 +164,7 @@ class Restore:
         record.delete()
 
     def _compare(self, plan: RestorePlan) -> None:
-        """Require that nothing would have to be changed any more: by names, values, definitions and hashes of rows."""
+        """Require that the instance matches the backup in names, values, definitions and hashes of rows."""
         objects = ObjectsPlan(self.backup, Inventory(self.client))
         differing = [
             f"{kind}: {change.words()}"
@@ -190,7 +190,7 @@ class Restore:
         return DeploymentTarget(self.client, project_ids=ids, planned=self._planned, workflow_ids=workflow_ids)
 
     def _plan_workflows(self, keeps: Sequence[str], *, is_first: bool) -> tuple[DeploymentPlan, list[str]]:
-        """The plan for the workflows, and the names of those that differ and stay unchanged."""
+        """Return the plan for the workflows, and the names of those that differ and stay unchanged."""
         existing, stored = Directory(self.client).workflows, self.backup.workflows
         known = self._known_ids(existing)
         others = Counter(one.name for one in existing.values() if one.id not in known.values())
@@ -206,7 +206,7 @@ class Restore:
         return plan, sorted(left)
 
     def _known_ids(self, existing: Collection[str]) -> dict[str, str]:
-        """The ids of the backup's workflows that exist in the instance, by name."""
+        """Return the ids of the backup's workflows that exist in the instance, by name."""
         return {name: one.id for name, one in self.backup.workflows.items() if one.id and one.id in existing}
 
     def _make(self, left: Sequence[str], known: Mapping[str, str]) -> DeploymentPlan:
@@ -215,8 +215,7 @@ class Restore:
         return make_plan(sources, self._target(known), activate=self.activate)
 
     def _with_drafts(self, plan: DeploymentPlan) -> list[StoredWorkflow]:
-        """The workflows with a draft that are active afterwards: only these have a draft beside the version that
-        runs."""
+        """Return the workflows with a draft that become active: only these have one beside the version that runs."""
         names = {one.name for one in plan.changes}
         every = (one for name, one in self.backup.workflows.items() if name in names and one.draft is not None)
         return [one for one in every if self.activate is not False and one.definition.get("active")]
@@ -226,7 +225,7 @@ class Restore:
         return [one.name for one in self._with_drafts(plan) if one.name in created]
 
     def _drafts(self, plan: DeploymentPlan) -> dict[str, dict[str, Any]]:
-        """The drafts that differ from those of existing workflows, by name, with the ids of this instance."""
+        """Return the drafts that differ from those of existing workflows, by name, with the ids of this instance."""
         stored = self._with_drafts(plan)
         if not stored:
             return {}
@@ -259,7 +258,7 @@ def _counts(plan: DesiredStatePlan, left: Sequence[str]) -> dict[str, int]:
 
 
 def _without(plan: DesiredStatePlan, keeps: Sequence[str], *, every_update: bool) -> tuple[DesiredStatePlan, list[str]]:
-    """A plan without the updates of workflows that stay unchanged, and the names of these."""
+    """Return a plan without the updates of objects that stay unchanged, and the names of these objects."""
     left = [one for one in plan.changes if one.action == "update" and (every_update or one.name in keeps)]
     return replace(plan, changes=[one for one in plan.changes if one not in left]), [one.name for one in left]
 
@@ -273,7 +272,7 @@ def _refuse_conflicts(left: Mapping[str, Sequence[str]]) -> None:
 
 
 def _require_projects(backup: StoredBackup, existing: Inventory) -> None:
-    """Refuse to restore a part of a backup without the projects that it belongs to."""
+    """Refuse to restore objects without the projects that they belong to."""
     if existing.team_projects is None:  # everything is personal
         return
     contents = backup.contents

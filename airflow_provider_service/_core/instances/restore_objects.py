@@ -1,4 +1,4 @@
-"""The changes of a restore besides workflows: tags, projects, folders, variables, credentials and data tables."""
+"""The changes of a restore, except to workflows: tags, projects, folders, variables, credentials and data tables."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class ObjectsPlan:
 
     def _folders(self) -> DesiredStatePlan:
         desired = [one for one in self._contents.projects or () if one.folders]
-        if self._existing.team_projects is None:  # the projects are named as a whole
+        if self._existing.team_projects is None:  # the gap for the projects includes them
             return DesiredStatePlan([], 0)
         changes, unchanged = [], 0
         for one in desired:
@@ -156,14 +156,14 @@ class ObjectsPlan:
         try:
             missing = missing_columns(table, entry.types)
         except ServiceInputError as error:
-            # It can stay unchanged, but not be restored.
+            # The table can stay unchanged, but it cannot be restored.
             yield DesiredStateChange("update", label, {"problem": str(error)}, partial(_refuse, message=str(error)))
             return
         if missing or hashed_rows(self._client, table, entry.types).sha256 != self._backup.sha256_of(entry):
             yield DesiredStateChange("update", label, {"rows": entry.rows}, perform)
 
     def _project_here(self, name: str | None) -> str | None:
-        """The team project as this instance has it; without a license for projects, everything is personal."""
+        """Return the team project to use in this instance; without a license for projects, everything is personal."""
         return name if self._existing.team_projects is not None else None
 
 
@@ -201,7 +201,7 @@ def _create_stub(client: Resources, entry: CredentialEntry, data: Mapping[str, A
 
 
 def stub_of(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Data without content that the service accepts for a credential: only the fields that its type requires, empty."""
+    """Return empty data that the service accepts for a credential: only the fields that its type requires."""
     properties = schema.get("properties") or {}
     required = [*(schema.get("required") or ()), *demanded({}, schema)]
     return {str(name): _empty(properties.get(name) or {}) for name in required}
@@ -230,4 +230,4 @@ def _write_table(client: Resources, backup: StoredBackup, entry: TableEntry) -> 
 def _write_rows(client: Resources, table: DataTable, backup: StoredBackup, entry: TableEntry) -> None:
     options = LoadOptions(mode="replace", allow_empty=True)  # the archive says how many rows there are
     done = TableTarget(client, table).load(lambda _: backup.rows(entry), options)
-    require(done.rows == entry.rows, f"data table {entry.name!r} has {done.rows} rows, and not {entry.rows}")
+    require(done.rows == entry.rows, f"data table {entry.name!r} has {done.rows} rows, not {entry.rows}")

@@ -1,4 +1,4 @@
-"""Read a backup completely, and refuse it unless everything in it is as it should be, before anything is written."""
+"""Read a backup completely, and refuse it unless everything in it is valid, before anything is written."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ Model = TypeVar("Model", bound=BaseModel)
 class StoredWorkflow:
     """A workflow of a backup.
 
-    :param id: the id that it had; None if only its name counts.
+    :param id: the id that it had; None to find it only by its name.
     :param name: its unique name: its name, followed by its id if others have the same name. An instance without the id
         finds and creates it under this name.
     :param definition: the version that runs.
-    :param draft: its draft where that is another.
+    :param draft: its draft, if that differs.
     :param project: name of its team project.
     """
 
@@ -54,7 +54,7 @@ class StoredWorkflow:
     project: str | None
 
     def source(self, *, is_known: bool) -> Source:
-        """The definition to deploy.
+        """Return the definition to deploy.
 
         :param is_known: whether the instance has a workflow with its id.
         """
@@ -63,7 +63,7 @@ class StoredWorkflow:
         )
 
     def draft_of(self, workflow_id: str) -> dict[str, Any]:
-        """Its draft, as the workflow with this id has it."""
+        """Return its draft, as the workflow with this id has it."""
         return self._named(self.draft or {}, workflow_id == self.id)
 
     def _named(self, definition: Mapping[str, Any], is_known: bool) -> dict[str, Any]:
@@ -75,9 +75,10 @@ class StoredBackup:
     """A backup that has been checked completely.
 
     :param archive: the open archive, for the rows.
-    :param contents: everything else than workflows and rows.
+    :param contents: everything except workflows and rows.
     :param workflows: the workflows by their unique names.
-    :param scope: the selected part of the archive and its new names, as text; empty for all of it, without new names.
+    :param scope: the selected part of the archive and its new names, as text; empty for the whole archive without new
+        names.
     """
 
     archive: ArchiveReader
@@ -92,7 +93,7 @@ class StoredBackup:
         return hashlib.sha256(f"{digest}{self.scope}".encode()).hexdigest() if self.scope else digest
 
     def rows(self, table: TableEntry) -> Generator[SourceRow, None, None]:
-        """The rows of a table, oldest first, with one in memory at a time.
+        """Yield the rows of a table, oldest first, with one in memory at a time.
 
         :raises ServiceInputError: the archive has been changed since it was checked.
         """
@@ -100,7 +101,7 @@ class StoredBackup:
             yield from JsonLinesFormat().read(file)
 
     def sha256_of(self, table: TableEntry) -> str:
-        """The SHA-256 of the rows of a table."""
+        """Return the SHA-256 of the rows of a table."""
         return str(self.archive.manifest["members"][table.file]["sha256"])
 
 
@@ -109,8 +110,8 @@ def opened_backup(path: str, *, max_bytes: int) -> Iterator[StoredBackup]:
     """Open the archive of a backup, and check all its contents.
 
     :param path: path or address of the archive.
-    :param max_bytes: bytes that it may have when it is unpacked.
-    :raises ServiceInputError: there is no such file, or it is no backup that can be restored.
+    :param max_bytes: maximum unpacked size, in bytes.
+    :raises ServiceInputError: there is no such file, or it is not a backup that can be restored.
     """
     require_archive(path)
     try:
@@ -123,7 +124,7 @@ def opened_backup(path: str, *, max_bytes: int) -> Iterator[StoredBackup]:
 def read_backup(archive: ArchiveReader) -> StoredBackup:
     """Read and check the whole backup, including all rows.
 
-    :raises ServiceInputError: something is damaged, has another form, or does not fit the rest.
+    :raises ServiceInputError: something is damaged, malformed or inconsistent with the rest.
     """
     contents = _model(Contents, archive, CONTENTS)
     entries = [_model(WorkflowEntry, archive, name) for name in archive.names(WORKFLOWS)]
@@ -150,7 +151,7 @@ def _told_apart(entries: Sequence[WorkflowEntry]) -> Iterator[StoredWorkflow]:
 
 
 def problem_of_workflow(entry: WorkflowEntry) -> str | None:
-    """Why a workflow could not be restored, in words; None if it can be."""
+    """Return why a workflow cannot be restored, in words; None if it can be."""
     for what, definition in {"its definition": entry.definition, "its draft": entry.draft}.items():
         if definition is None:
             continue
@@ -161,7 +162,7 @@ def problem_of_workflow(entry: WorkflowEntry) -> str | None:
 
 
 def problem_of_table(name: str, columns: Any) -> str | None:
-    """Why a data table could not be restored, in words; None if it can be.
+    """Return why a data table cannot be restored, in words; None if it can be.
 
     :param columns: as for :func:`types_by_name`.
     """
@@ -182,14 +183,14 @@ def _check_rows(backup: StoredBackup, table: TableEntry) -> None:
     count = 0
     for count, row in enumerate(backup.rows(table), start=1):
         typed_row(row, types, f"data table {table.name!r}, row {count}")
-    require(count == table.rows, f"the archive cannot be restored: {table.file} has {count} rows, and not {table.rows}")
+    require(count == table.rows, f"the archive cannot be restored: {table.file} has {count} rows, not {table.rows}")
 
 
 def _model(kind: type[Model], archive: ArchiveReader, name: str) -> Model:
     try:
         return kind.model_validate(archive.read_json(name))
     except ValidationError as error:
-        # Its own message would show values, which may be confidential.
+        # The message of the validation would show values, which may be confidential.
         places = ", ".join(".".join(map(str, one["loc"])) or "itself" for one in error.errors()[:5])
         raise ServiceInputError(
             f"the archive cannot be restored: {name} does not have the form of a backup: {places}; nothing was written"

@@ -43,7 +43,7 @@ class Record:
         self._client, self._name = client, _NAME + digest[:_DIGEST_CHARS]
 
     def read(self) -> Mapping[str, Sequence[str]] | None:
-        """The names of objects that stay unchanged, by kind; None if no restore has begun.
+        """Return the names of objects that stay unchanged, by kind; None if no restore has begun.
 
         :raises ServiceInputError: somebody has changed the record.
         """

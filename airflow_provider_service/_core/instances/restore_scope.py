@@ -27,7 +27,7 @@ class RestoreScope:
 
     :param kinds: the kinds of objects; None for all.
     :param names: the names of objects of these kinds; None for all.
-    :param mapping: names and values that are others in the instance than in the backup.
+    :param mapping: names and values that differ between the backup and the instance.
     """
 
     kinds: Sequence[str] | None
@@ -36,9 +36,9 @@ class RestoreScope:
 
     @classmethod
     def read(cls, kinds: object, names: object, mapping: InstanceMapping) -> RestoreScope:
-        """Read it from arguments.
+        """Read the scope from arguments.
 
-        :raises ServiceInputError: a kind is unknown, or one of the lists is none or empty.
+        :raises ServiceInputError: a kind is unknown, or an argument is not a list, or is empty.
         """
         wanted, named = _selection("kinds", kinds), _selection("names", names)
         for one in wanted or ():
@@ -46,10 +46,10 @@ class RestoreScope:
         return cls(wanted, named, mapping)
 
     def of(self, backup: StoredBackup) -> StoredBackup:
-        """The part of a backup that is restored, with the names that it gets.
+        """Return the part of a backup to restore, with its new names.
 
-        :raises ServiceInputError: something that is selected is not in the backup, the names of several objects would
-            become one, or a node or parameter that gets a value does not exist.
+        :raises ServiceInputError: a selected object is not in the backup, several objects would get the same name, or a
+            node or parameter in the mapping does not exist.
         """
         if self == RestoreScope(None, None, InstanceMapping()):
             return backup
@@ -139,7 +139,7 @@ def _renamed_workflow(names: MappedNames, one: StoredWorkflow) -> StoredWorkflow
 
 
 def _collisions(contents: Contents, workflows: Sequence[StoredWorkflow]) -> Iterator[str]:
-    """The names that several objects would get that cannot be one."""
+    """Yield why new names are refused: several objects that need distinct names would get the same one."""
     named: Mapping[str, Iterable[tuple[str | None, str]]] = {
         "projects": ((None, one.name) for one in contents.projects or ()),
         "data tables": ((one.project, one.name) for one in contents.data_tables or ()),

@@ -1,4 +1,4 @@
-"""The rollback of a failed deployment: the versions that run first, then drafts and tags, then created workflows."""
+"""The rollback of a failed deployment: first the versions that run, then drafts and tags, then created workflows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 #: How often, and how long, to wait for the service to release a webhook that another workflow has given up.
 RELEASE_PAUSES = 20
 RELEASE_PAUSE_SECONDS = 0.25
-#: Refusals of an activation that the service accepts once other workflows are restored.
+#: Refusals of an activation that the service may accept once other workflows are restored.
 REFUSALS = (ServiceConflictError, ServiceInvalidRequestError)
 
 
@@ -59,7 +59,7 @@ class Rollback:
             self.note_workflow(change.before, has_other_tags=change.tags is not None)
 
     def note_workflow(self, before: Workflow, *, has_other_tags: bool = False) -> None:
-        """Record the first change of a workflow before it is made."""
+        """Record the state of a workflow that is about to be changed."""
         self._changes[before.id] = (before, has_other_tags)
 
     def note_creation(self, name: str, project_id: str | None) -> None:
@@ -77,16 +77,16 @@ class Rollback:
     def go(self) -> list[str]:
         """Roll back all changes, as far as possible.
 
-        :returns: objects that could not be rolled back, with the reasons.
+        :returns: the objects that could not be rolled back, with the reasons.
         """
         left: list[str] = []
         # Callers were changed last; they are rolled back first, so that they never call a missing workflow.
         refused = self._restore_each(reversed(self._changes), left)
-        # The service accepts the caller of an archived or deactivated workflow only after that one is restored.
+        # The service accepts a caller only after the archived or deactivated workflow that it calls is restored.
         refused = self._restore_each(refused, left)
         for name in reversed(self._created):
             self._attempt(left, f"the new workflow {name!r}", partial(self._remove, name))
-        # A webhook that a new workflow had taken over is free a moment after that one is gone.
+        # A webhook that a new workflow had taken over becomes free a moment after that workflow is deleted.
         for _ in range(RELEASE_PAUSES):
             if not refused:
                 break
@@ -99,7 +99,7 @@ class Rollback:
         return left
 
     def _restore_each(self, workflow_ids: Iterable[str], left: list[str]) -> list[str]:
-        """Roll back workflows; returns those that the service refuses, perhaps because others are not restored yet."""
+        """Roll back workflows; return those that the service refuses, perhaps because others are not restored yet."""
         refused = []
         for one in workflow_ids:
             try:
@@ -145,7 +145,7 @@ class Rollback:
         try:
             self._client.workflows.unarchive(workflow_id)
         except ServiceError:
-            # It is done, and only the answer was lost, if it is no longer archived.
+            # If it is no longer archived, the call succeeded and only its answer was lost.
             if self._client.workflows.get(workflow_id).is_archived:
                 raise
         return self._client.workflows.get(workflow_id)
@@ -179,7 +179,7 @@ class Rollback:
             self._writer.delete(one)
 
     def _lost(self, name: str) -> list[str]:
-        """Ids of workflows that were created although the answer was lost: before, no unknown one had the name."""
+        """Return the ids of workflows whose creation was not answered: before, no unknown workflow had the name."""
         listed = self._client.workflows.list(name=name, project_id=self._projects[name], exclude_pinned_data=True)
         found = (one for one in listed if one.name == name and not one.is_archived)
         return [one.id for one in found if one.id not in self._known_ids]

@@ -18,7 +18,7 @@ _ENDING = ".json"
 
 
 class Source(NamedTuple):
-    """A definition, and where it is from.
+    """A definition, and where it was found.
 
     :param definition: the definition as written, with its code.
     :param place: its file, or its place in the list.
@@ -47,7 +47,7 @@ def read_source(source: Any) -> list[Source]:
     :param source: a folder, a ``.json`` file, or an address of object storage; a definition, as a mapping or as JSON
         text; or a list of any of these. A file holds one definition or a list of them.
     :raises ServiceInputError: something cannot be read or is not a definition, two have the same name, or there is
-        none. All that is wrong is named at once.
+        none. The message names every problem.
     """
     found: list[Source] = []
     wrong: list[str] = []
@@ -82,7 +82,7 @@ def _read(one: Any, place: str) -> Iterator[Source]:
 
 
 def parse_many(text: Any, place: str) -> Sequence[Any]:
-    """The definitions in a text, which may be a list of them."""
+    """Return the definitions in a text, which holds one or a list of them."""
     if isinstance(text, Mapping):
         return [text]
     try:
@@ -109,7 +109,7 @@ def _checked(source: Source) -> Source:
 
 
 def repeated_definitions(found: Sequence[Source]) -> list[str]:
-    """Why definitions cannot be deployed together: they have the same name or id."""
+    """Return why definitions cannot be deployed together: some have the same name or id."""
     problems = [
         f"more than one definition is named {name!r}: {', '.join(places)}"
         for name, places in _places((one.name, one.place) for one in found)
@@ -122,7 +122,7 @@ def repeated_definitions(found: Sequence[Source]) -> list[str]:
 
 
 def _places(keyed: Iterable[tuple[str | None, str]]) -> Iterator[tuple[str | None, list[str]]]:
-    """The keys that are there more than once, with the places of each."""
+    """Return the keys that occur more than once, with the places of each."""
     places: dict[str | None, list[str]] = {}
     for key, place in keyed:
         places.setdefault(key, []).append(place)

@@ -1,4 +1,4 @@
-"""The changes of a push or a pull: the status of source control."""
+"""The status of source control: the changes that a push or a pull would make."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_FILES_IN_XCOM = 200
 
 @dataclass(frozen=True)
 class SourceControlCheck:
-    """A poll of the changes of a push or a pull. It contains only values that a trigger may store.
+    """Polls the changes that a push or a pull would make. Holds only values that a trigger can store.
 
     :param direction: ``"pull"`` for changes of the branch, ``"push"`` for changes of the instance.
     :param state: ``"changed"`` if there must be changes, ``"unchanged"`` if there must be none.
@@ -34,7 +34,7 @@ class SourceControlCheck:
 
     @classmethod
     def of_values(cls, *, direction: Any, state: Any, types: Any) -> SourceControlCheck:
-        """The check with these values.
+        """Return the check with these values.
 
         :raises ServiceInputError: a value is invalid.
         """
@@ -46,7 +46,7 @@ class SourceControlCheck:
 
     @property
     def subject(self) -> str:
-        """What is read, in words."""
+        """What is polled, in words."""
         return "the status of source control"
 
     @property
@@ -69,12 +69,12 @@ class SourceControlCheck:
         return PollResult(bool(files) == (self.state == "changed"), message, {**changes_in(files), "url": url})
 
     def to_arguments(self) -> dict[str, Any]:
-        """The arguments of the sensor and the trigger that describe it."""
+        """Return the arguments of the sensor and the trigger for this check."""
         return asdict(self)
 
 
 def changes_in(files: Sequence[SourceControlledFile]) -> dict[str, Any]:
-    """A task's result about the files that changed, or would change."""
+    """Summarize the files that changed, or would change, as a task returns them."""
     return {
         "count": len(files),
         "by_type": dict(Counter(one.type for one in files)),
@@ -85,7 +85,7 @@ def changes_in(files: Sequence[SourceControlledFile]) -> dict[str, Any]:
 
 
 def shown_files(files: Sequence[SourceControlledFile]) -> list[dict[str, Any]]:
-    """The first files as a task returns them."""
+    """Return the first files, as a task returns them."""
     names = ("file", "type", "id", "name", "status", "conflict")
     return [{name: getattr(one, name) for name in names} for one in files[:_MAX_FILES_IN_XCOM]]
 

@@ -1,4 +1,4 @@
-"""Which other objects a definition names, and where: credentials, workflows and data tables.
+"""The other objects that a definition names, and where: credentials, workflows and data tables.
 
 The service names them by id, which differs between instances. A file names them by name instead: an object such as
 ``{"name": "Send mail"}`` stands where the service has the id.
@@ -17,7 +17,7 @@ Kind = Literal["credential", "workflow", "data table"]
 #: Parameters of nodes that name another object.
 _PARAMETERS: Mapping[str, Kind] = {"workflowId": "workflow", "dataTableId": "data table"}
 _ERROR_WORKFLOW, _CALLERS = "errorWorkflow", "callerIds"
-#: Modes of an address: with an id mode its value is an id, with the name mode a name, and with any other an address.
+#: Modes of a resource locator: they tell whether its value is an id or a name; in any other mode, it is a URL.
 _MODES_OF_IDS, _MODE_OF_NAMES = ("id", "list"), "name"
 _NO_WORKFLOW = ("", "DEFAULT")
 
@@ -46,12 +46,12 @@ class Named:
         return f"{kind} {self.name!r}" if self.name else f"{kind} with the id {self.id}"
 
 
-#: Returns the object as the copy shall name it.
+#: Returns the object as the copy is to name it.
 Replace = Callable[[Named], Named]
 
 
 def with_references(definition: Mapping[str, Any], replace: Replace) -> dict[str, Any]:
-    """Copy a definition, in which the objects that it names are replaced."""
+    """Copy a definition, and replace the objects that it names."""
     copy = dict(definition)
     if isinstance(definition.get("nodes"), list):
         copy["nodes"] = [_node(one, replace) if isinstance(one, Mapping) else one for one in definition["nodes"]]
@@ -94,7 +94,7 @@ def _inside(value: Any, place: str, replace: Replace) -> Any:
 
 
 def _address(kind: Kind, value: Any, place: str, replace: Replace) -> Any:
-    """The address of an object: its id, or a mapping with its id and what the editor shows."""
+    """Replace the object that a parameter names: by its id, or by a resource locator with what the editor shows."""
     if not isinstance(value, Mapping) or "__rl" not in value:
         return _id_or_name(kind, value, place, replace)
     if value.get("mode") == _MODE_OF_NAMES and _is_fixed(name := value.get("value")):
@@ -116,14 +116,14 @@ def _id_or_name(kind: Kind, value: Any, place: str, replace: Replace) -> Any:
 
 
 def _found(kind: Kind, value: Any, known_name: str | None, place: str, replace: Replace) -> Named | None:
-    """The object that a value names; None if it names none, or an expression of the service chooses it."""
+    """Replace the object that a value names; None if it names none, or an expression of the service chooses it."""
     if isinstance(value, Mapping) and isinstance(value.get("name"), str):
         return replace(Named(kind, _text(value.get("id")), value["name"], place))
     return replace(Named(kind, value, known_name, place)) if _is_fixed(value) else None
 
 
 def _is_fixed(value: Any) -> TypeGuard[str]:
-    """Whether a value is literal text, and not an expression of the service."""
+    """Whether a value is literal text, rather than an expression of the service."""
     return isinstance(value, str) and bool(value.strip()) and not value.startswith("=")
 
 

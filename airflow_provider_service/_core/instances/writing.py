@@ -1,4 +1,4 @@
-"""Writes of a deployment: drafts first, so that nothing that runs changes before the service has accepted them all."""
+"""Write workflows: drafts first, so that no version that runs changes before the service has accepted all drafts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models import Workflow
 
-#: The service takes a moment to unpublish a workflow, in which it cannot be deleted.
+#: The service takes a moment to unpublish a workflow, and refuses to delete it until then.
 _DELETE_ATTEMPTS = 20
 _DELETE_PAUSE_SECONDS = 0.25
 
@@ -32,11 +32,11 @@ class Writer:
         self.keeps_drafts = True
 
     def create(self, desired: Mapping[str, Any], *, project_id: str | None, folder_id: str | None) -> Workflow:
-        """Create a workflow, inactive."""
+        """Create an inactive workflow."""
         return self._client.workflows.create(**content(desired), project_id=project_id, parent_folder_id=folder_id)
 
     def write_draft(self, workflow_id: str, desired: Mapping[str, Any]) -> Workflow:
-        """Write a draft; on a server without drafts, it also runs."""
+        """Write a draft; on a server without drafts, the change takes effect at once."""
 
         def write(publish_if_active: bool | None = None) -> Workflow:
             return self._client.workflows.update(
@@ -71,9 +71,9 @@ class Writer:
 
 
 def with_ids(desired: Mapping[str, Any], ids: Mapping[str, str]) -> dict[str, Any]:
-    """A definition in which tokens have become the ids that they stand for.
+    """Return a definition with the tokens in it replaced by the ids that they stand for.
 
-    :raises ServiceInputError: an id could become more than a value.
+    :raises ServiceInputError: an id is not plain, so it could change more than a value.
     """
     text = json.dumps(desired)
     for token, workflow_id in ids.items():

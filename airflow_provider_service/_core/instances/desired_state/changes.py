@@ -1,4 +1,4 @@
-"""The changes that bring an instance to its desired state, and how they are made."""
+"""The changes that bring an instance to its desired state, and what may be deleted."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class DesiredStateChange:
     """A change that brings one object to its declared state. It shows no secrets.
 
     :param name: name of the object.
-    :param details: the parts of it that change.
-    :param perform: makes the change. Repeating it has the same result.
+    :param details: the parts of the object that change.
+    :param perform: makes the change. Safe to repeat.
     """
 
     action: Action
@@ -31,11 +31,11 @@ class DesiredStateChange:
     perform: Callable[[Resources], object] = field(default=lambda _: None, repr=False, compare=False)
 
     def to_xcom(self) -> dict[str, Any]:
-        """The change as a task returns it."""
+        """Return the change as a task returns it."""
         return {"action": self.action, "name": self.name, **self.details}
 
     def words(self) -> str:
-        """The change in words."""
+        """Describe the change in words."""
         details = ", ".join(f"{name} {value}" for name, value in self.details.items())
         return f"{self.action} {self.name!r}" + (f" ({details})" if details else "")
 
@@ -51,16 +51,16 @@ class DesiredStatePlan:
     unchanged: int
 
     def count(self, action: Action) -> int:
-        """How many objects are created, updated or deleted."""
+        """Return how many objects are created, updated or deleted."""
         return sum(change.action == action for change in self.changes)
 
 
 @dataclass(frozen=True)
 class Prune:
-    """Which objects are deleted unless they are declared: those that are named, or whose names begin so. Never all.
+    """Selects objects to delete unless they are declared: by exact names or a prefix, but never all objects.
 
     :param names: exact names.
-    :param prefix: the beginning of names; None for none.
+    :param prefix: the prefix of names; None for none.
     """
 
     names: frozenset[str] = frozenset()
@@ -70,7 +70,7 @@ class Prune:
     def of(cls, prune: bool, names: object, prefix: object) -> Prune:
         """Read the arguments ``prune``, ``prune_names`` and ``prune_prefix``.
 
-        :raises ServiceInputError: nothing is named to prune, or something is although nothing is pruned.
+        :raises ServiceInputError: ``prune`` is True without names or a prefix, or False with some.
         """
         is_named = names is not None or prefix is not None
         require(is_named or not prune, "prune=True needs prune_names or prune_prefix: nothing else is ever deleted")
@@ -82,11 +82,11 @@ class Prune:
     def deletions(
         self, existing: Iterable[Any], desired: Iterable[str], delete: Callable[[Resources, Any], object]
     ) -> list[DesiredStateChange]:
-        """The deletion of each object that is named and not declared.
+        """Return the deletion of each selected object that is not declared.
 
-        :param existing: the objects that there are; each has a name.
-        :param delete: deletes one; that it no longer exists is no error.
-        :raises ServiceInputError: a name is both declared and named to be deleted.
+        :param existing: the existing objects; each has a name.
+        :param delete: deletes an object. If the object no longer exists, the error is ignored.
+        :raises ServiceInputError: a name is both declared and one of the names to delete.
         """
         kept = set(desired)
         both = sorted(self.names & kept)
@@ -102,7 +102,7 @@ class Prune:
 
 
 def name_of(one: Any) -> str:
-    """The name of an object, which a variable calls its key."""
+    """Return the name of an object; for a variable, that is its key."""
     return str(one.key if hasattr(one, "key") else one.name)
 
 

@@ -44,16 +44,16 @@ def types_by_name(columns: Any) -> dict[str, str]:
 def create_table(client: Resources, name: str, desired: Mapping[str, str], project_id: str | None) -> DataTable:
     """Create a table with its declared columns.
 
-    :raises ServiceConflictError: the name exists in the project.
+    :raises ServiceConflictError: the project has a table with this name.
     """
     columns = [{"name": column, "type": kind} for column, kind in desired.items()]
     return client.data_tables.create(name, columns, project_id=project_id)
 
 
 def missing_columns(table: DataTable, desired: Mapping[str, str]) -> list[str]:
-    """The declared columns that a table lacks.
+    """Return the declared columns that a table lacks.
 
-    :raises ServiceInputError: it has a column of another type.
+    :raises ServiceInputError: the table has a declared column with another type.
     """
     existing = {column.name: column.type for column in table.columns or ()}
     differing = [
@@ -79,10 +79,10 @@ def plan_data_tables(client: Resources, desired: Any, prune: Prune, *, project_i
     """Plan the changes that bring data tables and their columns to the declared state.
 
     :param desired: the columns of each table by its name, as for :func:`types_by_name`.
-    :param project_id: the project of the tables. None to look for them in every project, and to create those that are
-        nowhere in the personal project of the key's user.
+    :param project_id: id of the project of the tables; None to look them up in all projects, and to create missing ones
+        in the personal project of the key's user.
     :raises ServiceInputError: a table or a column cannot have its declared state; the message names all of them.
-    :raises ServiceLookupError: several projects have a table with a name.
+    :raises ServiceLookupError: several projects have a table of the same declared name.
     """
     tables = {name: types_by_name(columns) for name, columns in named_values("data_tables", desired).items()}
     existing = {name: find_data_table(client, name, project_id=project_id) for name in tables}

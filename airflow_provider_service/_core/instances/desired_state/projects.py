@@ -54,8 +54,9 @@ def plan_projects(client: Resources, desired: Any, prune: Prune) -> DesiredState
 
     :param desired: the members of each project by its name: their roles by email address, and None for one who must not
         be a member. Other members are kept.
-    :raises ServiceInputError: a project cannot have its declared state, or would be deleted although it is not empty.
-    :raises ServiceLookupError: a declared member is not a user, or several projects have a name.
+    :raises ServiceInputError: a project cannot be brought to its declared state, or would be deleted although it is not
+        empty.
+    :raises ServiceLookupError: a declared member is not a user, or several projects have the same declared name.
     """
     projects = {name: _roles(name, members) for name, members in named_values("projects", desired).items()}
     existing = {name: find_project(client, name) for name in projects}
@@ -75,7 +76,7 @@ def plan_projects(client: Resources, desired: Any, prune: Prune) -> DesiredState
 
 
 class _Users:
-    """The ids of users by email address, which are read only if they are needed."""
+    """The ids of users by email address, read only when they are needed."""
 
     def __init__(self, client: Resources) -> None:
         self.client = client

@@ -1,4 +1,4 @@
-"""Reading the desired state: from values, from text in YAML or JSON, or from a file."""
+"""Read the desired state from values, from text in YAML or JSON, or from a file."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from airflow_provider_service.client.errors import ServiceInputError
 
 
 def read_desired_state(name: str, value: object, path: object, *, path_argument: str = "path") -> Any:
-    """The desired state, from an argument or from the file that is given instead.
+    """Read the desired state from an argument, or else from a file.
 
     :param name: the argument, for messages. No message shows a value, which may be a secret.
     :param value: a mapping or a list, or text in YAML or JSON.
     :param path: path or address of a file with such text.
     :param path_argument: the argument with the path, for messages.
-    :raises ServiceInputError: the text cannot be read, which says where; or there is none.
+    :raises ServiceInputError: there is no text, or it cannot be read; the message says where.
     """
     if value is not None:
         return parsed(name, value) if isinstance(value, str) else value
@@ -38,7 +38,7 @@ def read_desired_state(name: str, value: object, path: object, *, path_argument:
 
 
 def named_values(name: str, value: object) -> Mapping[str, Any]:
-    """The desired state, which maps names to values.
+    """Return the desired state, which must map names to values.
 
     :raises ServiceInputError: it does not.
     """
@@ -48,9 +48,9 @@ def named_values(name: str, value: object) -> Mapping[str, Any]:
 
 
 def names_in(name: str, names: Sequence[object]) -> list[str]:
-    """Declared names, without surrounding blanks, which the service removes as well.
+    """Return declared names without surrounding blanks, which the service removes as well.
 
-    :raises ServiceInputError: one is not text, or empty, or there twice.
+    :raises ServiceInputError: a name is not text, is empty, or occurs twice.
     """
     for one in names:
         if not isinstance(one, str) or not one.strip():

@@ -13,7 +13,7 @@ from airflow_provider_service.client._http.redaction import hidden
 from airflow_provider_service.client._texts import shown
 from airflow_provider_service.client.errors import ServiceInputError
 
-#: How many values aliases may repeat, and how deep values may lie in each other.
+#: How many values aliases may repeat, and how deeply values may be nested.
 MAX_REPEATED = 100_000
 MAX_DEPTH = 50
 _MERGE = "tag:yaml.org,2002:merge"
@@ -28,14 +28,14 @@ class _RefusedError(Exception):
 
 
 def parsed(name: str, text: str) -> Any:
-    """Return the value of a text, whose texts are hidden from tracebacks.
+    """Parse a text, and return its value; tracebacks do not show the text in it.
 
     :param name: where the text is from, for messages.
     :raises ServiceInputError: it is neither YAML nor JSON, is empty, holds a key twice or an unusual type, is nested
         too deeply, or grows too large by its aliases.
     """
     problem = ""
-    # Not raised while the error is handled: the errors of parsers show the text, which may hold secrets.
+    # Not raised while the error is handled: errors of the parsers show the text, which may hold secrets.
     try:
         value = _loaded(text)
     except _RefusedError as error:
@@ -51,7 +51,7 @@ def _loaded(text: str) -> Any:
         # YAML allows no tabs where JSON does.
         return hidden(json.loads(text, object_pairs_hook=_once))
     except (RecursionError, _TwiceError):
-        text = text.replace("\t", " ")  # only YAML's parser tells the line
+        text = text.replace("\t", " ")  # only the YAML parser reports the line
     except ValueError:
         pass
     return hidden(_load_yaml(text))
@@ -84,7 +84,7 @@ def _load_yaml(text: str) -> Any:
 
 
 class _Loader(yaml.SafeLoader):
-    """Knows the types of JSON and dates, and refuses what SafeLoader would fail on in one of many ways."""
+    """Accepts the types of JSON and dates, and raises one error for all that SafeLoader fails on in many ways."""
 
     yaml_constructors = {
         tag: make
@@ -95,7 +95,7 @@ class _Loader(yaml.SafeLoader):
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
         names: set[Any] = set()
-        # Here, since what is merged is added to the node later.
+        # Checked here, because merged keys are added to the node later.
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise _RefusedError(key.start_mark, "a list or a mapping cannot be a key")

@@ -1,4 +1,4 @@
-"""Compare variables with a declaration. No text that is shown contains a value."""
+"""Compare variables with a declaration. Values are never shown."""
 
 from __future__ import annotations
 
