@@ -248,7 +248,7 @@ def test_a_workflow_that_is_refused_rolls_the_workflows_back(client, back_up, re
     fill(client)
     back_up()
     second.inject("status", status=400, method="POST", path="/activate$", times=1)
-    with pytest.raises(AirflowFailException, match="Everything that it had changed was put back"):
+    with pytest.raises(AirflowFailException, match="Everything that it had changed was rolled back"):
         restore()
     names = [one.name for one in second_client.workflows.list()]
     assert len(names) == 1

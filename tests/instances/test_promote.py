@@ -120,7 +120,7 @@ def test_nothing_is_archived_if_the_promotion_fails(execute, client, deploy, sec
     deploy([workflow("new", webhook("new"), active=True, tags=["release"])])
     second.inject("status", status=400, method="POST", path="/activate$", times=1)
 
-    with pytest.raises(AirflowFailException, match="Everything that it had changed was put back"):
+    with pytest.raises(AirflowFailException, match="Everything that it had changed was rolled back"):
         execute(ServicePromoteWorkflowsOperator, **owned)
 
     there = {one.name: one for one in second_client.workflows.list() if not one.name.startswith("Airflow: ")}

@@ -167,7 +167,7 @@ def test_a_workflow_that_lost_its_webhook_to_a_new_one_is_restored(client, deplo
     deploy(source("a", "b"), **OWNED)
     before = state_of(client)
     successor = workflow("new", webhook("b"), active=True)
-    with pytest.raises(ServiceDeploymentError, match="Everything that it had changed was put back"):
+    with pytest.raises(ServiceDeploymentError, match="Everything that it had changed was rolled back"):
         deploy([*source("a"), REFUSED, successor], **OWNED)
     assert state_of(client) == before
 
@@ -183,7 +183,7 @@ def family(client, deploy):
 
 def test_all_archived_workflows_are_restored(client, deploy, family):
     versions = {one.name: one.active_version_id for one in client.workflows.list()}
-    with pytest.raises(ServiceDeploymentError, match="Everything that it had changed was put back: 'parent'"):
+    with pytest.raises(ServiceDeploymentError, match="Everything that it had changed was rolled back: 'parent'"):
         deploy([*source("stays"), REFUSED], **OWNED)
     assert state_of(client) == family
     assert {one.name: one.active_version_id for one in client.workflows.list()} == versions
@@ -192,7 +192,7 @@ def test_all_archived_workflows_are_restored(client, deploy, family):
 
 def test_a_workflow_is_restored_after_the_archived_one_that_it_called(client, deploy, family):
     alone = workflow("parent", webhook("parent"), active=True)
-    with pytest.raises(ServiceDeploymentError, match="Everything that it had changed was put back"):
+    with pytest.raises(ServiceDeploymentError, match="Everything that it had changed was rolled back"):
         deploy([alone, *source("stays"), REFUSED], **OWNED)
     assert state_of(client) == family
 
@@ -215,7 +215,7 @@ def test_a_lost_answer_during_the_rollback(client, simulator, deploy, family, is
     simulator.inject("drop", method="POST", path="/unarchive$", after_processing=is_done)
     with pytest.raises(ServiceDeploymentError) as caught:
         deploy([*source("stays"), REFUSED], **OWNED)
-    assert ("Not everything could be put back" in str(caught.value)) != is_done
+    assert ("Not everything could be rolled back" in str(caught.value)) != is_done
     assert (held(client, archived=True) == {}) == is_done
 
 

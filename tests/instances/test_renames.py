@@ -71,7 +71,7 @@ def test_renamed_and_changed(client, folder):
 def test_a_renaming_that_fails_is_rolled_back(client, deploy, folder):
     before = state_of(client)
     rename(folder, "parent", "orders")
-    with pytest.raises(ServiceDeploymentError, match="was put back"):
+    with pytest.raises(ServiceDeploymentError, match="was rolled back"):
         deploy([str(folder), REFUSED])
     assert state_of(client) == before
 

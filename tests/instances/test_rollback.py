@@ -73,11 +73,11 @@ def test_all_changes_are_rolled_back(client, deploy, before):
     text = str(caught.value)
     assert "while activating 'z': the request was refused" in text
     assert "no trigger node" in text
-    assert "Everything that it had changed was put back: " in text
+    assert "Everything that it had changed was rolled back: " in text
     assert {
         name
         for name in ("'child'", "'parent'", "'idle'", "'edited'", "'fresh'", "'z'")
-        if name in text.partition("put back")[2]
+        if name in text.partition("rolled back")[2]
     }
 
 
@@ -90,7 +90,7 @@ def test_what_runs_again_is_the_very_version_that_ran(client, deploy, before):
 
 def test_the_task_fails_however_often_it_is_tried(execute, client, before):
     for _ in range(3):
-        with pytest.raises(AirflowFailException, match=r"no trigger node.*was put back"):
+        with pytest.raises(AirflowFailException, match=r"no trigger node.*was rolled back"):
             execute(ServiceDeployWorkflowsOperator, source=[*changed(), REFUSED])
     assert state_of(client) == before
 
@@ -134,7 +134,7 @@ def test_what_cannot_be_rolled_back_is_named_and_not_retried(execute, client, si
         execute(ServiceDeployWorkflowsOperator, source=source)
     text = str(caught.value)
     assert "while activating 'z': the request was refused (HTTP 400)" in text
-    assert "Not everything could be put back: workflow 'parent': POST" in text
+    assert "Not everything could be rolled back: workflow 'parent': POST" in text
     simulator.clear_faults()
     [child_now] = client.workflows.list(name="child")
     assert child_now.settings == {}
@@ -178,7 +178,7 @@ def test_what_somebody_else_changes_meanwhile_is_not_reported_as_put_back(client
     with ServiceClient(client.transport.config) as somebody_else:
         simulator.wrap(acts_before_the_answer)
         with pytest.raises(
-            ServiceDeploymentError, match="could be put back: workflow 'parent': it differs from what it was"
+            ServiceDeploymentError, match="could be rolled back: workflow 'parent': it differs from what it was"
         ):
             deploy([child(), parent("elsewhere"), REFUSED])
 

@@ -86,7 +86,7 @@ def test_the_third_of_ten_that_fails_takes_all_back(client: ServiceClient, live_
     before, versions = state_of(client), {one.id: one.active_version_id for one in client.workflows.list()}
     changed = [*ten("second"), workflow(names[9], webhook("second-9"), active=True)]
     changed[2] = workflow(names[2], node("No trigger", "noOp"), active=True)
-    with pytest.raises(ServiceDeploymentError, match=r"'ten 2'.*Everything that it had changed was put back") as caught:
+    with pytest.raises(ServiceDeploymentError, match=r"'ten 2'.*was rolled back") as caught:
         deploy(client, changed)
     assert caught.value.final
     assert state_of(client) == before
@@ -223,7 +223,7 @@ def test_a_rename_a_removal_and_a_taken_path(client: ServiceClient, live_server:
     before = client.workflows.get(ids["two"])
     refused = workflow("z", node("No trigger", "noOp"), active=True)
     successor = workflow("third", webhook("live-two"), active=True)
-    with pytest.raises(ServiceDeploymentError, match="Everything that it had changed was put back"):
+    with pytest.raises(ServiceDeploymentError, match="Everything that it had changed was rolled back"):
         run(renamed, refused, successor)
     back = client.workflows.get(ids["two"])
     assert (bool(back.is_archived), back.active, back.nodes) == (False, True, before.nodes)

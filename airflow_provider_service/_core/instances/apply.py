@@ -73,7 +73,7 @@ class _Deployment:
             left = self._rollback.go()
             if not isinstance(error, ServiceError):
                 for one in left:
-                    log.error("Not put back: %s", one)
+                    log.error("Not rolled back: %s", one)
                 raise
             raise _failure(self._step, error, left, self._rollback.names) from error
 
@@ -168,9 +168,9 @@ class _Deployment:
 def _failure(step: str, error: ServiceError, left: Sequence[str], changed: Sequence[str]) -> ServiceDeploymentError:
     text = f"the deployment failed while {step}: {error.explanation}"
     if left:
-        text += ". Not everything could be put back: " + "; ".join(left)
+        text += ". Not everything could be rolled back: " + "; ".join(left)
     elif changed:
-        text += f". Everything that it had changed was put back: {', '.join(map(repr, changed))}"
+        text += f". Everything that it had changed was rolled back: {', '.join(map(repr, changed))}"
     else:
         text += ". Nothing had been changed"
     return ServiceDeploymentError(text, final=error.final or bool(left))

@@ -124,7 +124,7 @@ class Rollback:
         except ServiceError as error:
             left.append(f"{what}: {error}")
         else:
-            log.info("Put back: %s", what)
+            log.info("Rolled back: %s", what)
 
     def _restore(self, before: Workflow, has_other_tags: bool) -> None:
         now = self._client.workflows.get(before.id)
