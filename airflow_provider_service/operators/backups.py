@@ -110,7 +110,7 @@ class ServiceRestoreOperator(ServiceBaseOperator):
     becomes active.
 
     :param path: path of the archive, or an address of object storage.
-    :param on_conflict: what to do with objects that exist and differ from the backup: ``"fail"``, the default, before
+    :param on_conflict: what to do with objects that exist and differ from the backup: ``"fail"`` (the default) before
         anything is written; ``"skip"`` them; or ``"update"`` them, which replaces workflows, values, and rows of
         tables.
     :param kinds: kinds of objects to restore: a list of ``"tags"``, ``"projects"`` with members and folders,

@@ -148,7 +148,7 @@ def test_what_others_start_is_not_archived(client, deploy, writes):
 def test_what_somebody_elses_active_workflow_starts_is_not_archived(client, deploy):
     deploy([child(), *source("a")], **OWNED)
     deploy([parent()])
-    with pytest.raises(ServiceInputError, match=r"'child'.*, but 'parent' starts it"):
+    with pytest.raises(ServiceInputError, match=r"'child'.*, but 'parent' would still start it"):
         deploy(source("a"), **OWNED)
     client.workflows.deactivate(held(client)["parent"])
     assert deploy(source("a"), **OWNED)["archive"] == ["child"]

@@ -150,7 +150,7 @@ class ArchiveReader:
         _require(not any(one.flag_bits & 1 for one in infos), "it has encrypted members")
         # Other methods may take gigabytes of memory to unpack a few bytes.
         is_usual = all(one.compress_type in (ZIP_STORED, ZIP_DEFLATED) for one in infos)
-        _require(is_usual, "it has members that are compressed otherwise than by deflate")
+        _require(is_usual, "it has members with a compression method other than deflate")
         #: Unpacked size of all members together.
         self.unpacked_bytes = total = sum(one.file_size for one in infos)
         _require(total <= max_bytes, f"it has {total:,} bytes when unpacked, more than the limit of {max_bytes:,}")

@@ -19,12 +19,12 @@ NEVER_BACKED_UP = {
     "executions": "the history of executions cannot be written to an instance",
     "archived workflows": "a copy would take the name of a workflow that is in use",
     "earlier versions of workflows": "only what runs, and the draft, can be written to an instance",
-    "state of workflows": "the static data that a running workflow keeps changes all the time",
+    "state of workflows": "a running workflow changes its static data all the time",
     "folders of workflows": "the service does not show in which folder a workflow is",
-    "folders of personal projects": "the service does not show which project is that of the key's user",
+    "folders of personal projects": "the service does not show which project belongs to the key's user",
     "ids and dates of rows": "the service gives new ones to rows that are inserted",
     "passwords and keys of users": "the service never shows them; users are in the archive as a list",
-    "settings of the instance": "license, settings, community packages, source control and MCP have no copy in the API",
+    "settings of the instance": "the API does not export license, settings, community packages, source control and MCP",
 }
 
 

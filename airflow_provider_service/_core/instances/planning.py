@@ -127,7 +127,7 @@ class _Planner:
             if names := [name for name, ids in needed if gone.id in ids]:
                 yield (
                     f"{gone.name!r} ({gone.id}) has left the source and would be archived, but {_quoted(names)} "
-                    "starts it: change that first, or put it back"
+                    "would still start it; change that first, or return it to the source"
                 )
 
     def _existing(self, name: str) -> Workflow | None:

@@ -57,8 +57,8 @@ class Record:
             return {str(kind): [str(name) for name in names] for kind, names in left.items()}
         except (AttributeError, TypeError, ValueError):
             raise ServiceInputError(
-                f"the workflow {self._name!r}, which records how an earlier attempt began, was changed by somebody; "
-                "delete it to begin anew"
+                f"somebody has changed the workflow {self._name!r}, which records how an earlier attempt began; "
+                "delete it to start over"
             ) from None
 
     def write(self, left: Mapping[str, Sequence[str]]) -> None:
