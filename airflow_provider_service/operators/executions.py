@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service._airflow.arguments import OPTIONAL_FLAG, one_of
+from airflow_provider_service._airflow.attempts import failure_reported
+from airflow_provider_service._airflow.fail_without_retry import fail_without_retry
 from airflow_provider_service._airflow.settings import DEFAULT_DEFERRABLE
 from airflow_provider_service._airflow.task_arguments import DAY_SECONDS, FAULT_TOLERANCE_SECONDS, POLL_SECONDS
 from airflow_provider_service.client._clock import clock
@@ -176,7 +178,8 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
         """Finish the task with the outcome in the trigger's event."""
         from airflow_provider_service._core.waits.outcome import Outcome
 
-        return self._ended(Outcome.from_event(event), stopped, url)
+        with failure_reported(context), fail_without_retry():
+            return self._ended(Outcome.from_event(event), stopped, url)
 
     def _stop(self) -> bool:
         from airflow_provider_service.client.errors import ServiceConflictError, ServiceServerError
@@ -204,7 +207,8 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
         if outcome.verdict == "unobservable":
             settle(outcome)  # raises
         if outcome.verdict == "timed_out":
-            raise AirflowFailException(f"{outcome.message}, even though it was stopped")
+            what = "it was stopped" if stopped else "the service does not stop it because it has ended"
+            raise AirflowFailException(f"{outcome.message}, even though {what}")
         return self._report(outcome.execution_id, outcome.status, stopped, url)
 
     def _report(self, execution_id: str, status: str | None, stopped: bool, url: str | None) -> StopResult:

@@ -223,14 +223,17 @@ def test_a_stop_waits_for_the_end(task_run: MakeRun, simulator: ServiceSimulator
     workflow_id = put(simulator, webhook(options={"responseData": WITH_ID}), wait(30), DONE)
     execution_id = task_run(workflow_id=workflow_id, wait_for_completion=False).attempt(1)["execution_id"]
     # The service says that it is over, and lets it run on for a while.
-    simulator.inject("status", status=409, path="/stop$", times=3)
+    simulator.inject("status", status=409, path="/stop$", times=4)
     stop = {"execution_id": execution_id, "poll_interval": 0.05}
     early = task_run(ServiceStopExecutionOperator, **stop, wait_for_completion=False).attempt(1)
     assert (early["status"], early["stopped"]) == ("running", False)
-    with pytest.raises(
-        AirflowFailException, match=r"had not ended 0\.1 s after the wait began, even though it was stopped"
-    ):
-        task_run(ServiceStopExecutionOperator, **{**stop, "timeout": 0.1}).attempt(1)
+    for deferrable in (False, True):
+        late = task_run(ServiceStopExecutionOperator, **{**stop, "timeout": 0.1}, deferrable=deferrable)
+        with pytest.raises(
+            AirflowFailException, match=r"had not ended 0\.1 s after the wait began, even though the service does not"
+        ):
+            late.whole_attempt(1)
+        assert "had not ended" in late.pushed["service_failure"]
     simulator.finish_execution(execution_id)
     assert task_run(ServiceStopExecutionOperator, **{**stop, "timeout": 5}).attempt(1)["status"] == "success"
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._airflow.arguments import refuse, require
-from airflow_provider_service._core.instances.note_workflow import note_node, note_of
+from airflow_provider_service._core.instances.note_workflow import note_data, note_node
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.instances.directory import Directory
@@ -27,8 +27,8 @@ log = logging.getLogger(__name__)
 MAX_NAME_CHARS = 100
 _NAME = "Airflow: deployment of "
 _WORDS = (
-    "Airflow deployed the workflows with these ids together. It archives those that leave the source, if it is told "
-    "to. Without this workflow, it archives nothing.\n\n"
+    "Airflow deployed the workflows with these ids together. With archive_missing, it archives those that leave the "
+    "source. Without this workflow, it archives nothing."
 )
 _PURPOSE = b"airflow-provider-service deployment "
 
@@ -102,17 +102,17 @@ class DeploymentRecord:
         """Return the definition of the workflow that records these ids."""
         every = sorted(ids)
         signature = _signature(self.client, self.name, every)
-        text = _WORDS + json.dumps({"workflows": every, "signature": signature})
-        return {"name": self.name, "nodes": [note_node(text)], "connections": {}, "settings": {}}
+        note = note_node(_WORDS, {"workflows": every, "signature": signature})
+        return {"name": self.name, "nodes": [note], "connections": {}, "settings": {}}
 
 
 def _content(workflow: Workflow) -> tuple[frozenset[str], str]:
     """Return the ids and the signature in a record; both are empty if somebody has changed the note."""
     try:
-        content = json.loads(note_of(workflow).removeprefix(_WORDS))
+        content = note_data(workflow)
         signature = str(content["signature"])
         return frozenset(map(str, content["workflows"])), signature if signature.isascii() else ""
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         return frozenset(), ""
 
 

@@ -7,11 +7,10 @@ a note, which every server and plan supports, and is written in one call.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from airflow_provider_service._core.instances.note_workflow import note_node, note_of
+from airflow_provider_service._core.instances.note_workflow import note_data, note_node
 from airflow_provider_service._core.instances.writing import Writer
 from airflow_provider_service.client.errors import ServiceInputError
 
@@ -23,7 +22,7 @@ _NAME = "Airflow: restore of the backup "
 _DIGEST_CHARS = 16
 _WORDS = (
     "Airflow restores a backup into this instance, and deletes this workflow at the end. If the task has failed, run "
-    "it again. Delete this workflow only if you give up that restore.\n\n"
+    "it again. Delete this workflow only if you give up that restore."
 )
 
 
@@ -53,7 +52,7 @@ class Record:
         try:
             # The first one was written before anything was changed.
             oldest = min(found, key=lambda one: str(one.created_at))
-            left = json.loads(note_of(oldest).removeprefix(_WORDS))
+            left = note_data(oldest)
             return {str(kind): [str(name) for name in names] for kind, names in left.items()}
         except (AttributeError, TypeError, ValueError):
             raise ServiceInputError(
@@ -63,7 +62,7 @@ class Record:
 
     def write(self, left: Mapping[str, Sequence[str]]) -> None:
         """Record the objects that stay unchanged, before anything is changed."""
-        note = note_node(_WORDS + json.dumps(left, sort_keys=True))
+        note = note_node(_WORDS, dict(left))
         self._client.workflows.create(self._name, [note], {}, {})
 
     def delete(self) -> None:
