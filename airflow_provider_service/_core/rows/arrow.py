@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.rows.source_rows import SourceRow
 
 
-#: Rows in a record batch, which take much less memory than as values of Python.
+#: Rows in a record batch: the rows of one batch at a time become Python values, which take much more memory.
 BATCH_ROWS = 10_000
 
 
@@ -36,7 +36,7 @@ def optional_library(name: str, *, extra: str, user: str) -> ModuleType:
 
 
 def python_rows(arrow: ModuleType, batch: Any) -> Iterator[SourceRow]:
-    """The rows of a record batch as Python's values; nanoseconds are cut off at microseconds."""
+    """Yield the rows of a record batch as Python values; nanoseconds are truncated to microseconds."""
     columns = [
         column.cast(arrow.timestamp("us", column.type.tz), safe=False)
         if arrow.types.is_timestamp(column.type) and column.type.unit == "ns"
@@ -54,7 +54,7 @@ def arrow_schema(arrow: ModuleType, types: Mapping[str, str]) -> Any:
 
 
 def record_batches(arrow: ModuleType, types: Mapping[str, str], rows: Iterable[SourceRow]) -> Iterator[Any]:
-    """Record batches of stored rows, one in memory at a time.
+    """Yield record batches of stored rows, with one in memory at a time.
 
     :param types: types by column, in the order of the schema.
     """

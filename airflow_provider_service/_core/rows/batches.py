@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 MAX_CONDITIONS = 900
 #: Characters of an encoded filter that is sent in the URL: common proxies refuse a request line of 8 KiB.
 MAX_URL_CHARS = 7_000
-# A character takes 12 at most.
+# Characters of a text that certainly fits: encoded, each takes 12 at most.
 _CERTAINLY_SHORT = 500
-#: Number of consecutive ids from which a range takes fewer calls than naming them.
+#: Number of consecutive ids from which on a range takes fewer calls than a list of the ids.
 MIN_RANGE = 80
 
 Item = TypeVar("Item")
@@ -38,7 +38,7 @@ def insert_in_batches(
 ) -> Iterator[int]:
     """Insert rows, and after each call yield the number of rows inserted so far. Each call is all or nothing.
 
-    :param note_ids: takes the rows that each call has inserted, with their ids only.
+    :param note_ids: called after each call with the inserted rows, which hold only their ids.
     """
     done = 0
     sized = ((dict(row), len(to_json(row).encode())) for row in rows)
@@ -53,13 +53,13 @@ def insert_in_batches(
 
 
 def any_of(column: str, values: Iterable[Any]) -> Iterator[RowFilter]:
-    """Filters for a request's body that together match the rows whose column is one of the values."""
+    """Filters for a request's body that together match the rows with one of the values in the column."""
     sized = ((_equals(column, value), 0) for value in values)
     return map(_either, _packed(sized, max_items=MAX_CONDITIONS, max_size=0))
 
 
 def any_of_in_url(column: str, values: Iterable[Any]) -> Iterator[RowFilter]:
-    """Filters for a request's URL that together match the rows whose column is one of the values."""
+    """Filters for a request's URL that together match the rows with one of the values in the column."""
     sized = ((_equals(column, value), _encoded_length(_equals(column, value))) for value in values)
     return map(_either, _packed(sized, max_items=MAX_CONDITIONS, max_size=MAX_URL_CHARS))
 

@@ -1,4 +1,4 @@
-"""Check given rows one after the other, and keep them by their key in the form in which the service stores them."""
+"""Check the given rows one by one, and keep them by key in the form in which the service stores them."""
 
 from __future__ import annotations
 
@@ -49,8 +49,9 @@ class CheckedRows:
     :param types: type by column name.
     :param key_columns: columns that identify a row; empty if rows have no key.
     :param on_duplicate: what to do if rows have the same key: use the ``"last"`` one, or ``"fail"``.
-    :param requested: takes the rows in the types of the columns, by key, in the order in which a key first appeared.
-    :param rounded_keys: takes the keys that the service rounds, as text of the values that were given.
+    :param requested: receives the rows by key, with values of the columns' types, in the order in which the keys first
+        appeared.
+    :param rounded_keys: receives the keys that the service rounds, with the values that were given, as text.
     """
 
     types: Mapping[str, str]
@@ -101,7 +102,7 @@ class CheckedRows:
 
 
 def checked_rows(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str]) -> list[Row]:
-    """All rows in the types of the columns, without a key.
+    """Check all rows, and convert their values to the types of the columns; no column is a key.
 
     :param types: type by column name.
     :raises ServiceInputError: a row does not fit the table.
@@ -115,9 +116,9 @@ def checked_rows(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str]) ->
 
 
 def check_key_columns(key_columns: Sequence[str], types: Mapping[str, str]) -> None:
-    """Refuse missing key columns, and an empty list of them.
+    """Require at least one key column, and that the table has each of them.
 
-    :raises ServiceInputError: either.
+    :raises ServiceInputError: there is none, or the table lacks one.
     """
     if not key_columns or any(name not in types for name in key_columns):
         raise ServiceInputError(

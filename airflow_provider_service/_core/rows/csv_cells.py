@@ -1,7 +1,7 @@
 """Lines of CSV files, which distinguish empty text from null.
 
-By hand: Python's writer does not quote some line breaks, and its reader and writer tell empty text from null only since
-Python 3.12.
+Python's own module does not suffice: its writer leaves some line breaks unquoted, and it distinguishes empty text from
+null only since Python 3.12.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: Characters that spreadsheets take for the start of a formula; the full-width ones count in East Asian locales.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
-#: Characters and cells that a row may have: many times what the service takes, and little enough for the memory.
+#: Maximum length and number of cells of a row: many times what the service accepts, but little enough for memory.
 MAX_ROW_CHARS = 64 * 1024**2
 MAX_CELLS = 100_000
 
@@ -29,7 +29,7 @@ _PLAIN = re.compile(r"[^,\r\n]*")
 
 
 def csv_line(values: Iterable[Any], neutralize_formulas: bool) -> str:
-    """The line of a row: text is quoted, null is an empty cell.
+    """Format a row as a line: text is quoted, and null is an empty cell.
 
     :param neutralize_formulas: put an apostrophe before text that looks like a formula.
     """
@@ -40,7 +40,7 @@ def csv_records(text: TextIO) -> Iterator[list[str | None]]:
     """Read lines of cells, as text; an empty cell without quotes is None, and an empty line is one such cell.
 
     :param text: opened with ``newline=""``.
-    :raises ServiceInputError: a quote is not closed, or is followed by something else than a comma or a line break, or
+    :raises ServiceInputError: a quote is not closed, or is followed by something other than a comma or a line break, or
         a row is too long.
     """
     reader = _Reader(text)
@@ -70,7 +70,7 @@ class _Reader:
         self._row_chars = 0
 
     def begin_row(self) -> None:
-        """Begin a row, whose length is limited."""
+        """Begin to count the characters of a row, whose length is limited."""
         self._first_line, self._row_chars = self._line, 0
 
     def cell(self) -> str | None:
@@ -130,7 +130,7 @@ class _Reader:
         return ServiceInputError(f"the row in line {self._first_line} has more than {limit}; nothing was written")
 
     def _peek(self) -> str:
-        """The next character, which stays; ``""`` at the end of the file."""
+        """Return the next character without consuming it, or ``""`` at the end of the file."""
         if self._at >= len(self._chunk):
             self._chunk, self._at = self._text.read(_CHUNK_CHARS), 0
             self._row_chars += len(self._chunk)

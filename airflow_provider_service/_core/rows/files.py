@@ -26,12 +26,12 @@ def types_to_write(types: Mapping[str, str]) -> dict[str, str]:
 
 
 def chosen_types(types: Mapping[str, str], columns: object, *, with_system_columns: bool) -> dict[str, str]:
-    """The columns that are chosen, in their order, with their types.
+    """Return the chosen columns with their types, in the order in which they were chosen.
 
     :param types: types of the columns that can be written.
     :param columns: names of columns, including those of the service; None for all.
     :param with_system_columns: whether "all" includes the columns of the service.
-    :raises ServiceInputError: a name is unknown or given twice, or there is none.
+    :raises ServiceInputError: a name is unknown or given twice, or no name is given.
     """
     known = types_to_write(types)
     if columns is None:
@@ -51,13 +51,13 @@ def write_rows(
     neutralize_formulas: bool = True,
     conn_id: str | None = None,
 ) -> int:
-    """Write rows to a file, and return their number. Safe to repeat: it replaces the file when it is complete.
+    """Write rows to a file, and return their number. Safe to repeat: the complete file replaces the existing one.
 
     :param path: path or address that ends in ``.csv``, ``.jsonl`` or ``.parquet``; the first two may end in ``.gz``.
     :param types: types by column, in the order in which they are written.
     :param neutralize_formulas: put an apostrophe before text in a ``.csv`` file that looks like a formula.
     :param conn_id: Airflow connection of the object storage, unless the address names one.
-    :raises ServiceInputError: the ending is another, or the file could never be written there.
+    :raises ServiceInputError: the path has another ending, or the file could never be written there.
     """
     file_format = format_of("path", path, neutralize_formulas=neutralize_formulas)
     require_place("path", path, conn_id=conn_id)
@@ -68,12 +68,12 @@ def write_rows(
 def read_rows(
     path: StoredPath, note_columns: NoteColumns = ignore_columns, *, conn_id: str | None = None
 ) -> Generator[SourceRow, None, None]:
-    """Read the rows of a file; those of a ``.csv`` file hold text and None only. Safe to repeat.
+    """Read the rows of a file, whose values are all text or None if it is a ``.csv`` file. Safe to repeat.
 
     :param path: path or address that ends in ``.csv``, ``.jsonl`` or ``.parquet``; the first two may end in ``.gz``.
-    :param note_columns: takes the names of the columns before the first row, if the format has them.
+    :param note_columns: called with the names of the columns before the first row, if the format has them.
     :param conn_id: Airflow connection of the object storage, unless the address names one.
-    :raises ServiceInputError: the ending is another, or the file does not have the format of its ending.
+    :raises ServiceInputError: the path has another ending, or the file does not have the format of its ending.
     :raises FileNotFoundError: there is no such file.
     """
     file_format = format_of("path", path)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-#: Record batches in a row group that is written: small row groups are slow to read.
+#: Record batches that are written as one row group: small row groups are slow to read.
 GROUP_BATCHES = 10
 
 
@@ -51,10 +51,10 @@ class CsvFormat:
         return count
 
     def read(self, file: IO[bytes], note_columns: NoteColumns = ignore_columns) -> Iterator[SourceRow]:
-        """Read rows of text and None, by the names in the header; empty lines are skipped if there are several columns.
+        """Read rows, whose values are text or None. Empty lines are skipped if there are several columns.
 
         :raises ServiceInputError: the file is not UTF-8, it has no header, the header repeats a name, or a row has
-            other cells.
+            another number of cells.
         """
         with _as_text(file) as text:
             records = csv_records(text)
@@ -117,7 +117,7 @@ class ParquetFormat:
         return count
 
     def read(self, file: IO[bytes], note_columns: NoteColumns = ignore_columns) -> Iterator[SourceRow]:
-        """Read rows as Python's values, a record batch at a time.
+        """Read rows as Python values, a record batch at a time.
 
         :raises ServiceInputError: pyarrow is not installed, or the file is not Parquet, is damaged, or has several
             columns of one name.
@@ -127,7 +127,7 @@ class ParquetFormat:
             opened = arrow.parquet.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
         require_distinct(opened.schema_arrow.names, "the file")
         note_columns(opened.schema_arrow.names)
-        # Each thread that decodes keeps memory of its own, which grows with the row groups, and saves no time here.
+        # Threads for decoding save no time here, and each keeps memory of its own, which grows with the row groups.
         batches = opened.iter_batches(batch_size=BATCH_ROWS, use_threads=False)
         while True:
             with _damage_named(arrow):
@@ -144,10 +144,10 @@ ENDINGS = (".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".parquet")
 
 
 def format_of(name: str, path: object, *, neutralize_formulas: bool = True) -> FileFormat:
-    """The format that the ending of a file's name chooses.
+    """Choose the format by the ending of a file's name.
 
     :param name: the argument with the path.
-    :raises ServiceInputError: the ending is another.
+    :raises ServiceInputError: the path has another ending.
     """
     require_path(name, path)
     text = str(path)
@@ -180,7 +180,7 @@ def _damage_named(arrow: ModuleType) -> Iterator[None]:
     try:
         yield
     except (arrow.ArrowException, OSError) as error:
-        # Arrow's own errors of a damaged file have no number, unlike those of a disk or a storage.
+        # Unlike an error of the disk or the storage, Arrow's own error about a damaged file has no errno.
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise ServiceInputError(f"the file is not Parquet, or is damaged: {error}; nothing was written") from error

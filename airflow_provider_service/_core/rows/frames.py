@@ -1,4 +1,4 @@
-"""DataFrames and streams of any library as rows, and stored rows as an Arrow table or a DataFrame of pandas."""
+"""Read DataFrames and streams of any library as rows, and turn stored rows into Arrow tables or pandas DataFrames."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 def rows_in(given: Any, note_columns: NoteColumns = ignore_columns) -> Generator[Any, None, None]:
-    """The rows of a DataFrame or of an Arrow table, or of anything that gives rows, or such tables, one at a time.
+    """Yield the rows of a DataFrame, of an Arrow table, or of an iterable of rows or of such tables.
 
     Streams are never loaded as a whole. The rows themselves are not checked here.
 
-    :param given: a DataFrame of pandas, anything with ``__arrow_c_stream__``, ``__arrow_c_array__`` or
-        ``__dataframe__``, such as a DataFrame of polars or a table of pyarrow, or an iterable of these or of mappings.
-    :param note_columns: takes the names of the columns of each DataFrame or table before its first row.
+    :param given: a pandas DataFrame, anything with ``__arrow_c_stream__``, ``__arrow_c_array__`` or
+        ``__dataframe__``, such as a polars DataFrame or a pyarrow table, or an iterable of these or of mappings.
+    :param note_columns: called with the names of the columns of each DataFrame or table before its first row.
     :raises ServiceInputError: it is something else, a library is missing, or the names of the columns are not text or
         not distinct.
     """
@@ -53,7 +53,7 @@ def is_frame(given: Any) -> bool:
 
 
 def arrow_table(types: Mapping[str, str], rows: Iterable[SourceRow]) -> Any:
-    """An Arrow table of stored rows, with only a batch of them as values of Python at a time.
+    """Build an Arrow table of stored rows, of which only a batch at a time exists as Python values.
 
     :param types: types by column, in order: ``id`` becomes int64, numbers float64, dates timestamps in UTC.
     :raises ServiceInputError: pyarrow is not installed.
@@ -63,7 +63,7 @@ def arrow_table(types: Mapping[str, str], rows: Iterable[SourceRow]) -> Any:
 
 
 def pandas_frame(types: Mapping[str, str], rows: Iterable[SourceRow]) -> Any:
-    """A DataFrame of stored rows whose types do not depend on the values: booleans are pandas' own, with ``pd.NA``.
+    """Build a pandas DataFrame of stored rows, whose types do not depend on the values: booleans may be ``pd.NA``.
 
     :param types: types by column, in order.
     :raises ServiceInputError: pandas or pyarrow is not installed.
@@ -76,7 +76,7 @@ def pandas_frame(types: Mapping[str, str], rows: Iterable[SourceRow]) -> Any:
 
 def _rows_of_items(items: Iterable[Any], note_columns: NoteColumns) -> Generator[Any, None, None]:
     for item in items:
-        # Most are rows, of which there may be millions.
+        # The quick test comes first, since most items are plain rows, and there may be millions of them.
         if not isinstance(item, dict) and is_frame(item):
             yield from _frame_rows(item, note_columns)
         else:
@@ -89,14 +89,14 @@ def _frame_rows(frame: Any, note_columns: NoteColumns) -> Generator[SourceRow, N
 
 
 def _is_pandas(given: Any) -> bool:
-    pandas = sys.modules.get("pandas")  # only then can it be one of its DataFrames
+    pandas = sys.modules.get("pandas")  # if it is not loaded, nothing is a pandas DataFrame
     return pandas is not None and isinstance(given, getattr(pandas, "DataFrame", ()))
 
 
 def _pandas_rows(frame: Any, note_columns: NoteColumns) -> Generator[SourceRow, None, None]:
-    """Rows without Arrow, which refuses columns of mixed values: each value is judged by the type of its column.
+    """Yield rows without the use of Arrow, which refuses a column whose values have several types.
 
-    An index with a name is a column; one without is left out, as it only numbers the rows.
+    A named index becomes a column; an unnamed one is left out, because it only numbers the rows.
     """
     levels = [level for level in frame.index.names if level is not None]
     names = [*levels, *frame.columns]
@@ -133,7 +133,7 @@ def _arrow_rows(frame: Any, note_columns: NoteColumns) -> Generator[SourceRow, N
     note_columns(reader.schema.names)
     for field in reader.schema:
         if isinstance(field.type, arrow.BaseExtensionType):
-            # Its stored values are not its meaning, such as the number of a month.
+            # Such a column stores something other than what it means, for example the number of a month.
             raise ServiceInputError(
                 f"rows: column {field.name!r} has the type {field.type}, which no column of a data table can hold: "
                 "convert it to text, or leave it out; nothing was written"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: Ids that one call deletes when a table is replaced: a large delete must end within the timeout of a call.
+#: Range of ids that one call deletes when a table is replaced, so that the call ends before its timeout.
 DELETED_IDS = 100_000
 
 
@@ -42,18 +42,19 @@ def append_rows(client: Resources, table_id: str, spool: Spool) -> LoadResult:
 def replace_rows(client: Resources, table_id: str, spool: Spool) -> LoadResult:
     """Insert the rows and then delete all others. Safe to repeat.
 
-    In the meantime a reader sees all of the old rows and a growing number of the new ones, then fewer and fewer of the
-    old ones; no row is ever missing. If it is interrupted, the next one deletes the remaining old rows.
+    In the meantime, a reader sees all old rows and more and more new ones, then fewer and fewer old ones; no row is
+    ever missing. If the replacement is interrupted, the next one deletes the remaining old rows.
 
     :raises ServiceApiError: a call failed; no old row was deleted, or all new rows are there.
     """
     require_deletable(client, table_id)
-    # Counted by reading them before: a call that returns what it deletes could not be repeated when its answer is lost.
+    # The old rows are counted by reading them first: a delete that returns its rows cannot be repeated after a lost
+    # answer.
     counts = [_count(client, table_id)]
     ids = _Ids()
     inserted = _insert(client, table_id, spool, ids)
-    # Decided by the ids of the new rows, not by an earlier read: the service reuses the highest id after its row was
-    # deleted.
+    # The ids of the new rows show which rows are old; an earlier read would not, because the service reuses the highest
+    # id after its row was deleted.
     oldest = edge_id(client, table_id, "asc")
     newest = ids.first if inserted else edge_id(client, table_id, "desc") + 1
     old = [(oldest, newest)] if oldest else []
@@ -75,7 +76,7 @@ class _Ids:
             if not self.first:
                 self.first = row_id
             elif row_id > self._last + 1:
-                self.gaps.append((self._last + 1, row_id))  # of an earlier attempt whose rows arrived late
+                self.gaps.append((self._last + 1, row_id))  # an earlier attempt's rows, which arrived late
             self._last = row_id
 
 
@@ -91,7 +92,7 @@ def _insert(client: Resources, table_id: str, spool: Spool, ids: _Ids | None = N
 
 
 def _count(client: Resources, table_id: str, start: int = 1, end: int | None = None) -> int | None:
-    """Count the rows with ids from one up to another, which is None for all; None if they cannot be read."""
+    """Count the rows with ids from ``start`` to below ``end``, or to the last; None if they cannot be read."""
     progress = Progress("Counted")
     try:
         for _ in progress.counting(_ids_between(client, table_id, start, end)):

@@ -64,12 +64,12 @@ class LoadedRows(TypedDict):
     added_columns: list[str]
 
 
-# With the other two, rows that were duplicated by a task that died between inserting and deleting would stay so.
+# With the other two, a task that died between inserting and deleting would leave duplicate rows for good.
 _REPAIRING = ("remove_copies", "keep_newest")
 
 
 def chosen_strategy(change_strategy: ChangeStrategy, on_stored_duplicates: OnStoredDuplicates) -> ChangeStrategy:
-    """The strategy to use, which must be compatible with the policy for stored duplicates.
+    """Choose the strategy, and check that it fits the policy for stored duplicates.
 
     :raises ServiceInputError: ``"replace"`` with a policy that does not repair what a killed task leaves behind.
     """
@@ -85,7 +85,7 @@ def chosen_strategy(change_strategy: ChangeStrategy, on_stored_duplicates: OnSto
 
 
 def chosen_mode(mode: LoadMode | None, key_columns: object, delete_missing: bool) -> LoadMode:
-    """The mode to use: as given, or ``"upsert"`` with key columns.
+    """Choose the mode: the given one, or ``"upsert"`` if there are key columns.
 
     :raises ServiceInputError: no mode follows from the options, or they cannot be combined.
     """
@@ -119,9 +119,9 @@ def require_rows(count: int, mode: LoadMode, delete_missing: bool) -> None:
 
 
 def require_rejects(on_error: OnError, path: object) -> None:
-    """Refuse to leave rows out without a file for them, or a file that would never be written.
+    """Require a file for the rows that are left out, and no file if none are.
 
-    :raises ServiceInputError: either, or the file's name has another ending.
+    :raises ServiceInputError: the file is missing, has no effect, or has another ending.
     """
     if on_error == "fail":
         require(path is None, "reject_path has no effect with on_error='fail'")

@@ -1,4 +1,4 @@
-"""Lines in the log that say how far many rows have come."""
+"""Log the progress of a job with many rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Progress:
         self.count = 0
 
     def reach(self, count: int) -> None:
-        """Update the number of finished rows."""
+        """Update the number of finished rows, and log a line if one is due."""
         self.count = count
         if clock().monotonic() - self._logged >= LINE_SECONDS:
             self.report()

@@ -20,7 +20,7 @@ NoteColumns = Callable[[Iterable[str]], object]
 #: Reads the rows of a source, each once.
 ReadRows = Callable[[NoteColumns], Generator[Any, None, None]]
 
-#: The type of a column that is new in a table, by the type of its first value that is not null; the first that fits.
+#: The type of a new column by the type of its first value that is not null; the first pair that fits counts.
 #: A bool is an int in Python, and a datetime is a date.
 TYPES_OF_VALUES: tuple[tuple[tuple[type, ...], str], ...] = (
     ((bool,), "boolean"),
@@ -31,14 +31,15 @@ TYPES_OF_VALUES: tuple[tuple[tuple[type, ...], str], ...] = (
 
 
 def ignore_columns(names: Iterable[str]) -> None:
-    """Take no notice of the names of a source's columns."""
+    """Ignore the names of a source's columns."""
 
 
 def require_distinct(names: Iterable[str], owner: str, hint: str = "") -> None:
     """Refuse columns with the same name, since only one would be kept.
 
-    :param owner: the owner of the columns, and a remedy, for the message.
-    :raises ServiceInputError: there are some.
+    :param owner: what has the columns, for the message.
+    :param hint: a remedy, for the message.
+    :raises ServiceInputError: several columns have the same name.
     """
     doubled = sorted(repeated(names))
     if doubled:
@@ -63,11 +64,11 @@ class MappedColumns:
             raise ServiceInputError(f"column_mapping gives several columns the same name: {shown(self._mapping)}")
 
     def apply(self, row: SourceRow, place: str) -> SourceRow:
-        """The row with the names of the table.
+        """Return the row with the column names of the table.
 
         :param place: how messages refer to the row, e.g. ``"row 3"``.
-        :raises ServiceInputError: the row is no mapping, or a column would get the name of one that only the service
-            writes, or of another.
+        :raises ServiceInputError: the row is not a mapping, or a column would get the name of another, or of one that
+            only the service writes.
         """
         if self._stay:
             return row
@@ -94,9 +95,9 @@ class MappedColumns:
         return mapped
 
     def require_used(self) -> None:
-        """Refuse a mapping that names columns that no row had.
+        """Require that the source has every column that the mapping names.
 
-        :raises ServiceInputError: it does.
+        :raises ServiceInputError: no row had one of them.
         """
         if self._unused:
             names = ", ".join(map(repr, sorted(self._unused)))
@@ -106,11 +107,11 @@ class MappedColumns:
 
 
 class GrowingTypes(dict[str, str]):
-    """The types of a table's columns, and of those that it is to get, by name.
+    """The types by name of the columns that a table has, and of those that are to be added.
 
     :param stored: types of the columns that the table has.
     :param may_grow: whether the table may get more columns.
-    :param declared: types of further columns; of the others, the first value that is not null decides.
+    :param declared: types of further columns; without one, the first value of the column that is not null decides.
     """
 
     def __init__(self, stored: Mapping[str, str], *, may_grow: bool, declared: Mapping[str, str] | None = None) -> None:
@@ -142,10 +143,10 @@ class GrowingTypes(dict[str, str]):
                 self._undecided.discard(name)
 
     def require_known(self, row: SourceRow, place: str) -> None:
-        """Refuse missing columns that must not be added.
+        """Refuse columns that the table lacks, unless they may be added.
 
         :param place: how messages refer to the row.
-        :raises ServiceInputError: there are some.
+        :raises ServiceInputError: the row has such a column.
         """
         if not self._may_grow:
             check_columns(row, self, place)
@@ -173,7 +174,7 @@ class GrowingTypes(dict[str, str]):
 
 
 def type_of_value(value: Any, place: str) -> str:
-    """The type of a new column whose first value this is.
+    """Choose the type of a new column by its first value.
 
     :param place: where the value is, for the message.
     :raises ServiceInputError: no type of column holds such values.

@@ -1,4 +1,4 @@
-"""Rows on disk, in a temporary SQLite file: any number of them is checked and compared in bounded memory."""
+"""Keep rows in a temporary SQLite file, so that any number of them is checked and compared in bounded memory."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ CACHE_KIB = 8 * 1024
 class Spool:
     """A temporary file without a name for the rows of one load: it is gone with the process, however that ends.
 
-    It is in the folder for temporary files: that of ``SQLITE_TMPDIR`` or ``TMPDIR``, or else ``/var/tmp`` or ``/tmp``.
+    Its folder is that of ``SQLITE_TMPDIR`` or ``TMPDIR``, or else ``/var/tmp`` or ``/tmp``.
 
-    :param chunk_rows: rows or ids that are taken from the file at a time.
+    :param chunk_rows: number of rows or ids that are read from the file at a time.
 
     - ``requested``: rows by key, in the order in which a key first appeared.
     - ``rounded_keys``: keys that the service rounds, as they were given.
@@ -54,7 +54,7 @@ class Spool:
         self._db.close()
 
     def store(self, row: Row, key: Key, *, with_others: bool) -> None:
-        """Keep a row of the table if its key is requested. A row that is given again replaces itself.
+        """Keep a row of the table if its key is requested. It replaces a row with the same id.
 
         :param with_others: keep the id of a row whose key is not requested.
         """
@@ -65,7 +65,7 @@ class Spool:
             self._db.execute("INSERT OR IGNORE INTO others VALUES (?)", (row["id"],))
 
     def compared(self) -> Iterator[tuple[dict[Key, Row], list[Row]]]:
-        """Chunks of requested rows by key, each with the stored rows of the same keys, by id."""
+        """Yield chunks of the requested rows by key, each with the stored rows of the same keys, ordered by id."""
         self._db.execute("CREATE INDEX IF NOT EXISTS stored_key ON stored (key)")
         query = (
             "SELECT stored.row FROM requested JOIN stored ON stored.key = requested.key "
@@ -78,7 +78,7 @@ class Spool:
             first = last
 
     def other_ids(self) -> Iterator[list[int]]:
-        """Chunks of the ids of stored rows whose key is not requested, ascending."""
+        """Yield the ids of stored rows whose key is not requested, in chunks and ascending."""
         with closing(self._db.execute("SELECT id FROM others ORDER BY id")) as found:
             ids = (row_id for (row_id,) in found)
             while chunk := list(islice(ids, self.chunk_rows)):
@@ -91,7 +91,7 @@ class Spool:
 
 
 class SpooledMapping(MutableMapping[Any, Any]):
-    """A mapping of keys to JSON values in a table of a database; a key keeps its place when its value is replaced."""
+    """A mapping of keys to JSON values in a database table; a key keeps its place when its value is replaced."""
 
     def __init__(self, db: sqlite3.Connection, name: str, chunk_rows: int) -> None:
         db.execute(f"CREATE TABLE {name} (n INTEGER PRIMARY KEY, key TEXT UNIQUE, value TEXT)")
@@ -126,12 +126,12 @@ class SpooledMapping(MutableMapping[Any, Any]):
         return int(count)
 
     def values(self) -> Iterable[Any]:  # type: ignore[override]
-        """The values in their order, a chunk in memory at a time."""
+        """Yield the values in order, with one chunk in memory at a time."""
         for _, chunk in self.chunks():
             yield from chunk.values()
 
     def chunks(self) -> Iterator[tuple[int, dict[Key, Any]]]:
-        """Chunks of the mapping in its order, each after the number of its last entry."""
+        """Yield the mapping in chunks and in order, each after the number of its last entry."""
         last = 0
         while found := self._db.execute(self._chunk, (last,)).fetchall():
             last = found[-1][0]
@@ -139,5 +139,5 @@ class SpooledMapping(MutableMapping[Any, Any]):
 
 
 def key_text(key: Key) -> str:
-    """A key as text; keys that are equal in Python, such as 5 and 5.0, have the same."""
+    """A key as text; keys that are equal in Python, such as 5 and 5.0, have the same text."""
     return json.dumps([int(one) if isinstance(one, float) and one.is_integer() else one for one in key])

@@ -1,4 +1,4 @@
-"""A table into which a source of rows is loaded: rows that do not fit, columns and tables that do not exist yet."""
+"""Load a source of rows into a table: create what is missing, and leave out rows that do not fit."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ OpenRejects = Callable[[], Any]
 
 
 def opening_rejects(on_error: OnError, path: StoredPath | None, conn_id: str | None) -> OpenRejects | None:
-    """How the file for the rows that are left out is opened; None if every row must fit.
+    """Return what opens the file for the rows that are left out, or None if every row must fit.
 
     :param conn_id: Airflow connection of the object storage, unless the address names one.
     :raises ServiceInputError: the options do not fit each other, or the file could never be written there.
@@ -59,7 +59,7 @@ def opening_rejects(on_error: OnError, path: StoredPath | None, conn_id: str | N
 
 @dataclass(frozen=True)
 class LoadOptions:
-    """How a source is loaded; the arguments of the transfers explain each."""
+    """Options of a load. The transfers document each as an argument of the same name."""
 
     mode: LoadMode | None = None
     key_columns: Sequence[str] = ()
@@ -74,10 +74,10 @@ class LoadOptions:
 
     @classmethod
     def of(cls, arguments: Any) -> LoadOptions:
-        """The options that arguments give.
+        """Read the options from arguments.
 
         :param arguments: object with the arguments of a transfer as attributes.
-        :raises ServiceInputError: one has a value of another kind.
+        :raises ServiceInputError: an option has a value of a wrong type.
         """
         options = {one.name: getattr(arguments, one.name) for one in fields(cls)}
         for name in ("column_mapping", "column_types"):
@@ -124,7 +124,7 @@ class TableTarget:
     :param client: client of the service.
     :param table: the table; None if it is to be created.
     :param name: name of a table that is to be created.
-    :param project_id: id of its project; None for the personal one of the key's user.
+    :param project_id: id of its project; None for the personal project of the API key's user.
     """
 
     client: Resources
@@ -157,8 +157,8 @@ class TableTarget:
 
         :param read: reads the rows, mappings of columns to values.
         :param open_rejects: opens the file for rows that the table cannot store; None to refuse them.
-        :raises ServiceInputError: a row or an option does not fit, or there is no row and all rows of the table would
-            be deleted without consent; nothing was written to the table.
+        :raises ServiceInputError: a row or an option does not fit, or there is no row, and all rows of the table would
+            be deleted without ``allow_empty``; nothing was written to the table.
         """
         mode = chosen_mode(options.mode, options.key_columns, options.delete_missing)
         stored = {} if self.table is None else column_types(self.table)

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.models import RowFilter
     from airflow_provider_service.client.models._data_table_rows import Row
 
-#: The service finds every whole number up to this one by equality.
+#: Up to this number, the service finds every whole number by equality.
 MAX_FOUND_NUMBER = 2**53
 #: Up to this number of rows, only the stored rows with their keys may be read instead of the whole table.
 MAX_SEARCHED_KEYS = 10_000
 #: Up to this number of filtered reads, searching for the keys is cheaper than reading a table of unknown size.
 MAX_FILTERED_READS = 25
-#: From this number of filtered reads on, a call to find out whether reading the whole table takes fewer pays off.
+#: From this number of filtered reads on, it pays to find out first whether reading the whole table takes fewer.
 MIN_READS_TO_PROBE = 3
 
 
@@ -122,7 +122,7 @@ def _delete_others(client: Resources, table_id: str, spool: Spool) -> int:
 def stored_rows(
     client: Resources, table_id: str, keys: Collection[Key] | None, types: Mapping[str, str], key_columns: Sequence[str]
 ) -> Iterator[Row]:
-    """The rows of the table that may have one of the keys, possibly among others; None for all rows."""
+    """Read at least the rows of the table that have one of the keys; with None, all rows."""
     filters = None if keys is None else _key_filters(keys, types, key_columns)
     if filters is not None and len(filters) >= MIN_READS_TO_PROBE:
         # No table has more rows than its highest id.
@@ -140,7 +140,7 @@ def edge_id(client: Resources, table_id: str, direction: Literal["asc", "desc"])
 
 
 def checked_row(row: Row, table_id: str) -> Row:
-    """The row, if the service may have read it from a table.
+    """Return a row that the service has read, after a check of its values.
 
     :raises ServiceUnexpectedResponseError: it holds a value that no column can have.
     """

@@ -32,7 +32,7 @@ class RowChange:
 
     @property
     def replacement(self) -> Row:
-        """The row as it must become, with every column that can be written."""
+        """The row after the change, with every column that can be written."""
         return {**_own_columns(self.row), **self.values}
 
 

@@ -66,7 +66,7 @@ def _replaces(
 def require_deletable(client: Resources, table_id: str) -> None:
     """Fail before rows are duplicated if the key may insert but not delete.
 
-    :raises ServiceForbiddenError: it may not.
+    :raises ServiceForbiddenError: the key may not delete rows.
     """
     # No row has this id.
     client.data_table_rows.delete(table_id, next(iter(exactly_in_url([0]))), dry_run=True)

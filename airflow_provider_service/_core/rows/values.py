@@ -50,7 +50,7 @@ def check_columns(row: Mapping[str, Any], types: Mapping[str, str], place: str) 
 
 
 def typed_row(row: Mapping[str, Any], types: Mapping[str, str], place: str) -> dict[str, Any]:
-    """Write the values of a row as the service will return them.
+    """Convert the values of a row to the form in which the service will return them.
 
     :param types: type by column name.
     :param place: how messages refer to the row, e.g. ``"row 3"``.
@@ -124,7 +124,7 @@ def _boolean(value: Any) -> bool:
 
 def _date(value: Any) -> str:
     if isinstance(value, datetime) and value.utcoffset() is not None:
-        value = value.astimezone(UTC)  # offsets of before about 1900 have seconds, which no text may have
+        value = value.astimezone(UTC)  # offsets from before about 1900 have seconds, which the text must not have
     if isinstance(value, date):
         value = value.isoformat()
     if not isinstance(value, str):
