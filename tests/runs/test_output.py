@@ -48,7 +48,7 @@ def test_files_that_are_not_in_the_output_are_named(
     assert done["output"][0]["body"] == {"day": "1"}
     said = [one.getMessage() for one in caplog.records if one.name.endswith("runs.output")]
     assert said == [
-        "Files that node 'Webhook' put out are not in the output, because the service's API does not return their "
+        "Files that node 'Webhook' produced are not in the output, because the service's API does not return their "
         "content; let the workflow store them, for example in object storage: 2",
         "Item 1, field 'data': report.pdf; application/pdf; 12 kB",
         "Item 1, field 'more': notes; application/octet-stream; 1 B",

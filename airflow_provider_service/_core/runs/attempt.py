@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.runs.search import EarlierRuns, RunKey
 
 STATE_KEY = "service_execution"
-# An attempt whose number is known only after a search.
+# The number of an attempt until a search has found the earlier ones, if Airflow does not count them.
 UNCOUNTED = 0
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -26,9 +26,9 @@ class SavedRun(NamedTuple):
     """The run that an attempt saves with Airflow for the next.
 
     :param attempt: its number.
-    :param execution_id: the execution that it waits for; None when it was about to start one.
+    :param execution_id: the execution that it waits for; None if it was about to start one.
     :param workflow_id: the execution's workflow.
-    :param after: number of the newest execution when it was about to start one; 0 when that was not looked up.
+    :param after: number of the newest execution when it was about to start one; 0 if that was not looked up.
     """
 
     attempt: int
@@ -40,9 +40,9 @@ class SavedRun(NamedTuple):
 class Attempt:
     """One attempt to get the one execution of a key.
 
-    :param key: the key that its calls carry. Its attempt is 0 if nobody counts the attempts.
-    :param since: a date and time by our clock before the first attempt began; None when that is not known.
-    :param store: what Airflow keeps for the task (3.3 and newer); None where it keeps nothing.
+    :param key: the key that its calls carry. Its attempt is 0 if Airflow does not count the attempts.
+    :param since: a date and time by our clock before the first attempt began; None if that is unknown.
+    :param store: Airflow's store for the state of the task (3.3 and newer); None if there is none.
     :param state_key: key in that store.
     """
 
@@ -50,7 +50,7 @@ class Attempt:
         self.key, self.since = key, since
         #: Whether calls of the same attempt may have come before.
         self.is_repeated = False
-        #: Whether anybody counts the attempts.
+        #: Whether Airflow counts the attempts.
         self.is_counted = True
         #: Whether it may have started an execution.
         self.has_called = False
@@ -59,7 +59,7 @@ class Attempt:
 
     @classmethod
     def of_task(cls, context: Context, *names: str) -> Attempt:
-        """The attempt of a task. Clearing the task asks for another execution, unless the last one is still active.
+        """The attempt of a task. Clearing the task requests another execution, unless the last one is still active.
 
         :param context: context of the task.
         :param names: distinguish several runs of the same task.
@@ -68,9 +68,9 @@ class Attempt:
 
         ti, run = context["ti"], context.get("dag_run")
         start = getattr(run, "start_date", None)
-        # Clearing raises the highest number allowed to the attempts so far plus all retries.
+        # Clearing raises max_tries to the number of attempts so far plus all retries.
         first = max(1, (ti.max_tries or 0) - (context["task"].retries or 0) + 1)
-        # It is higher than this attempt's number only if the DAG's retries were lowered meanwhile.
+        # The result exceeds this attempt's number only if the DAG's retries were lowered in the meantime.
         key = key_of(ti, run, *names)._replace(first=first if first <= ti.try_number else 1)
         return cls(
             key,
@@ -81,7 +81,7 @@ class Attempt:
 
     @classmethod
     def uncounted(cls, *names: str, since: datetime) -> Attempt:
-        """An attempt that nobody counts: calls with the same names in a deployment of Airflow belong together.
+        """An attempt that Airflow does not count: calls with the same names in a deployment of Airflow belong together.
 
         :param since: a date and time by our clock; calls before it do not count.
         """
@@ -94,7 +94,7 @@ class Attempt:
 
     @classmethod
     def only(cls) -> Attempt:
-        """The only attempt there will be."""
+        """The only attempt that will ever be made."""
         from airflow_provider_service._core.runs.search import RunKey
 
         return cls(RunKey(task=uuid.uuid4().hex, attempt=1), None)
@@ -105,7 +105,7 @@ class Attempt:
         return self.key.attempt == 1 and not self.is_repeated
 
     def follow(self, runs: EarlierRuns) -> None:
-        """Number this attempt after those of the executions that were found, if Airflow does not count attempts."""
+        """If Airflow does not count the attempts, number this one after those whose executions were found."""
         if self.key.attempt == UNCOUNTED:
             self.key = self.key._replace(attempt=1 + max((run.attempt for run in runs.found), default=0))
 
@@ -120,7 +120,7 @@ class Attempt:
             self._write(SavedRun(self.key.attempt, after=after))
 
     def discard_call(self) -> None:
-        """Restore what was saved before the call: it provably started nothing."""
+        """Restore what was saved before the call, because the call provably started nothing."""
         self.has_called = False
         if self._store is None:
             return
@@ -130,7 +130,7 @@ class Attempt:
             self._store.set(self._state_key, self._before)
 
     def save(self, execution_id: str, workflow_id: str) -> None:
-        """Keep the execution where a later attempt finds it without a search."""
+        """Save the execution, so that a later attempt finds it without a search."""
         self._write(SavedRun(self.key.attempt, execution_id, workflow_id))
 
     def saved_run(self) -> SavedRun | None:
@@ -142,7 +142,7 @@ class Attempt:
 
     @property
     def may_have_started_unseen(self) -> bool:
-        """Whether an earlier attempt may have started an execution without learning which."""
+        """Whether an earlier attempt may have started an execution without learning its id."""
         if self._store is None:
             return self.is_repeated or self.key.attempt > self.key.first
         saved = self.saved_run()
@@ -150,7 +150,7 @@ class Attempt:
 
     @property
     def is_given_up(self) -> bool:
-        """Whether Airflow has begun a later attempt; False if that is not known."""
+        """Whether Airflow has begun a later attempt; False if that is unknown."""
         saved = self.saved_run()
         # Airflow shows a task's state only to its latest attempt, and the saved run may be of an
         # earlier one until it saves its own.
@@ -162,17 +162,17 @@ class Attempt:
 
 
 def key_of(ti: Any, run: Any, *names: str) -> RunKey:
-    """The key that the calls of an attempt carry, whether or not attempts came before.
+    """Return the key that the calls of an attempt carry, whether or not there were earlier attempts.
 
     :param ti: the task instance.
-    :param run: its DAG run, as the task or Airflow's database knows it; None if that is not known.
+    :param run: its DAG run, as the task or Airflow's database knows it; None if it is unknown.
     :param names: distinguish several runs of the same task.
     """
     from airflow_provider_service._core.runs.search import RunKey
 
     start = getattr(run, "start_date", None)
-    # Deployments of Airflow that share the service may run the same DAGs. Airflow 2 shows tasks the DAG run's number in
-    # its database, Airflow 3 when the run was due.
+    # Deployments of Airflow that share the service may run the same DAGs. Airflow 2 shows a task the id of its DAG run
+    # in the database, and Airflow 3 the time at which the run was due.
     number = None if AIRFLOW_V_3_0_PLUS else getattr(run, "id", None)
     deployment = _digest(settings.deployment(), str(number or getattr(run, "run_after", None)))
     return RunKey(
@@ -180,7 +180,7 @@ def key_of(ti: Any, run: Any, *names: str) -> RunKey:
         attempt=ti.try_number,
         start=str((start - _EPOCH) // timedelta(microseconds=1)) if start else "",
         deployment=deployment[:12],
-        # Airflow forgets the begin of a finished DAG run when it is cleared.
+        # Airflow forgets when a finished DAG run began once it is cleared.
         was_cleared=run is not None and getattr(run, "clear_number", None) != 0,
     )
 

@@ -27,33 +27,33 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Of the 5 s that Airflow gives a killed task, most are for stopping the execution.
+# Airflow gives a killed task 5 s, most of which are needed to stop the execution.
 KILLED_SEARCH_SECONDS = 1.5
 
 
 class Starter(Protocol):
     """Starts one execution."""
 
-    #: After an error: whether it provably started none.
+    #: After an error: whether the call provably started no execution.
     started_nothing: bool
-    #: Number of the newest execution before it starts one; 0 if its search does not use that.
+    #: Number of the newest execution before the start; 0 if the search does not use it.
     after: int
 
     def start(self) -> str:
         """Start it and return its id."""
 
     def find(self, client: ServiceClient) -> str | None:
-        """The execution that it has started, if it can be seen."""
+        """Find the execution that it has started, if the service shows it."""
 
 
 class IdempotentStart:
-    """What one attempt does to get the one execution of its key.
+    """The start of one attempt, which resumes or starts the single execution of its key.
 
     :param client: the service.
     :param attempt: the attempt.
-    :param timeout: seconds that the task waits for its execution, a day by default. Limit a call by it only if the
+    :param timeout: seconds that the task waits for its execution, a day by default. It limits a call only if the
         answer may come as late as the end of the execution.
-    :param stopped: set from outside to give up.
+    :param stopped: set from outside to give the start up.
     """
 
     def __init__(self, client: ServiceClient, attempt: Attempt, *, timeout: float, stopped: threading.Event) -> None:
@@ -65,10 +65,10 @@ class IdempotentStart:
     def run(self, begin: Callable[[IdempotentStart], tuple[str, str]]) -> tuple[str, str]:
         """Resume or start the execution of the key, and save it for later attempts; return its id and its workflow's.
 
-        :param begin: resumes an execution or starts one, and returns both ids; called unless an earlier attempt has
-            saved an execution that this one resumes.
+        :param begin: resumes an execution or starts one, and returns both ids; not called if this attempt resumes the
+            execution that an earlier one has saved.
         :raises ServiceRunInDoubtError: an execution may have been started that cannot be found.
-        :raises ServiceTaskKilledError: given up.
+        :raises ServiceTaskKilledError: the task was killed.
         """
         try:
             self.execution_id, workflow_id = self._saved() or begin(self)
@@ -111,7 +111,7 @@ class IdempotentStart:
     def launch(self, starter: Starter) -> str:
         """Start an execution, after saving for the next attempt that it may have been started; return its id.
 
-        This replaces what an earlier attempt has saved: resolve a call of an earlier attempt before.
+        This replaces what an earlier attempt has saved, so first find out what a call of that attempt has started.
         """
         self.attempt.save_call(starter.after)
         self._starter = starter
@@ -125,7 +125,7 @@ class IdempotentStart:
         return execution_id
 
     def just_started(self, config: ServiceConfig) -> str | None:
-        """The execution that was being started when the attempt was killed; looked for in the little time left.
+        """Search, in the little time left, for the execution that was being started when the attempt was killed.
 
         :param config: the server.
         """

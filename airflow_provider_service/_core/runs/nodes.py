@@ -1,4 +1,4 @@
-"""What the nodes of an execution did: as a table for the log, also while a worker waits, and in short for a result."""
+"""Show what the nodes of an execution did: as a table in the log, even during a wait, and briefly in a result."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ log = logging.getLogger(__name__)
 #: Nodes in a table or a result, in the order in which they began.
 MAX_NODES = 50
 MAX_MESSAGE_CHARS = 200
-# Reading data costs the server more than a poll, so there is little of it: the pause doubles while nothing changes.
+# Reading data costs the server more than a poll does, so it is rare: the pause doubles while nothing changes.
 LEAST_PAUSE_SECONDS = 30.0
 LONGEST_PAUSE_SECONDS = 300.0
-#: Executions with more data are left alone until they end.
+#: Executions with more data are not read before they end.
 MAX_WATCHED_MIB = 1
 
 #: Shows the nodes of an execution.
@@ -57,9 +57,9 @@ def log_nodes(nodes: Sequence[NodeRun]) -> None:
 
 
 def read_small(config: ServiceConfig, execution_id: str, max_mib: int) -> Execution:
-    """Read an execution with its data in one try, if that is not large.
+    """Read an execution with its data in a single try, unless the data is large.
 
-    :raises ServiceAnswerTooLargeError: it is.
+    :raises ServiceAnswerTooLargeError: the data is larger than ``max_mib``.
     """
     from airflow_provider_service.client import ServiceClient
 
@@ -69,7 +69,7 @@ def read_small(config: ServiceConfig, execution_id: str, max_mib: int) -> Execut
 
 
 def nodes_in_short(nodes: Sequence[NodeRun] | None) -> dict[str, Any]:
-    """The nodes as a task returns them, without any data: at most 50 of them, and how many there are.
+    """Return the first 50 nodes, without their data, and the number of all nodes, as a task returns them.
 
     :param nodes: None if they could not be read.
     """
@@ -83,12 +83,12 @@ def nodes_in_short(nodes: Sequence[NodeRun] | None) -> dict[str, Any]:
 
 
 class NodeLog:
-    """Logs the nodes of an execution that a worker waits for, each time that they have changed.
+    """Logs the nodes of an execution that a worker waits for, whenever they have changed.
 
     The service shows them while the execution sleeps, or if its workflow saves its progress.
 
     :param config: the server.
-    :param show: shows the nodes instead of the log.
+    :param show: shows the nodes; by default, they are logged.
     :param pauses: the shortest and the longest pause between two reads, in seconds.
     """
 

@@ -1,4 +1,4 @@
-"""What a task returns of an execution that has ended: its nodes and, on request, the output of a node."""
+"""Read what a task returns about an execution that has ended: its nodes and, on request, the output of one node."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ MAX_OUTPUT_BYTES = 48_000
 MAX_SHOWN_MIB = 8
 #: Files that the log describes.
 MAX_FILES = 20
-#: How often the data of an execution that has succeeded is read until it shows that, and the pause in between.
+#: How often the data of a succeeded execution is read until it is complete, and the pause in between.
 MAX_READS, SETTLING_SECONDS = 5, 0.25
 
 
 @dataclass(frozen=True)
 class WantedOutput:
-    """Which output of an execution a task returns.
+    """The choice of the output that a task returns.
 
     :param node: name of the node; None for the last one.
-    :param max_items: how many of its items at most; None for all.
-    :param path: where to write what is too large for XCom; None to leave it out.
+    :param max_items: maximum number of items; None for all.
+    :param path: where to write output that is too large for XCom; None to leave such output out.
     """
 
     node: str | None
@@ -78,9 +78,9 @@ class WantedOutput:
         return cls(node, None if max_items is None else read_count("max_output_items", max_items), path)
 
     def require_in(self, request: RunRequest) -> None:
-        """Refuse a node that the workflow does not have, and a file that cannot be written, before anything is started.
+        """Require, before anything is started, that the node exists and that the file can be written.
 
-        :raises ServiceInputError: either.
+        :raises ServiceInputError: the workflow has no such node, or the file cannot be written.
         """
         if self.path is not None:
             require_place("output_path", self.path)
@@ -102,7 +102,7 @@ def read_end(
 ) -> dict[str, Any]:
     """Read an execution that has ended, and log what its nodes did.
 
-    :param wanted: the output that is wanted as well, if any.
+    :param wanted: the output to read as well, if any.
     :param headers: makes the headers of the call, whose values are hidden in the output.
     :param show: shows the nodes; None to log them.
     :returns: ``{"nodes", "node_count"}`` and, if output is wanted, what :func:`_output` returns.
@@ -115,7 +115,7 @@ def read_end(
 
 
 def read_output(client: ServiceClient, execution_id: str, wanted: WantedOutput) -> dict[str, Any]:
-    """Read the output of a node of an execution, whoever started it: what :func:`_output` returns."""
+    """Read the output of a node of any execution, whoever started it, as :func:`_output` returns it."""
     return _output(_whole(client, execution_id), wanted, headers=None)
 
 
@@ -131,7 +131,7 @@ def no_output() -> dict[str, Any]:
 
 
 def _small(client: ServiceClient, execution_id: str) -> Execution | None:
-    """The execution with its data, unless that is large; nothing depends on it, so it is not worth a second try."""
+    """Read an execution with its data, unless that is large. Nothing depends on it, so there is only one try."""
     try:
         return read_small(client.transport.config, execution_id, MAX_SHOWN_MIB)
     except ServiceAnswerTooLargeError as error:
@@ -150,7 +150,7 @@ def _whole(client: ServiceClient, execution_id: str) -> Execution | None:
 
 
 def read_whole(client: Resources, execution_id: str) -> Execution:
-    """Read an execution with its data, once that shows all nodes that have run."""
+    """Read an execution with its data, as soon as that is complete."""
     # With SQLite, version 1 of the service shows the end of an execution before the data of its last nodes.
     settling = Retrying(
         retry=retry_if_result(is_behind),
@@ -162,9 +162,9 @@ def read_whole(client: Resources, execution_id: str) -> Execution:
 
 
 def _output(execution: Execution | None, wanted: WantedOutput, headers: MakeHeaders | None) -> dict[str, Any]:
-    """What a node put out: ``{"output", "output_items", "output_path"}``.
+    """Return the output of a node: ``{"output", "output_items", "output_path"}``.
 
-    ``output`` contains the items, unless they are not shown or too large; ``output_items`` is their total number, and
+    ``output`` contains the items, unless they are hidden or too large; ``output_items`` is their total number, and
     ``output_path`` is the file that contains them if they were too large.
     """
     if execution is None:
@@ -190,7 +190,7 @@ def _report_files(execution: Execution, node: str) -> None:
     if not files:
         return
     log.warning(
-        "Files that node '%s' put out are not in the output, because the service's API does not return their content; "
+        "Files that node '%s' produced are not in the output, because the service's API does not return their content; "
         "let the workflow store them, for example in object storage: %d",
         cut(one_line(node)),
         len(files),
@@ -217,14 +217,14 @@ def _small_enough(items: list[Any], path: str | None) -> dict[str, Any]:
 def _without_secrets(items: list[Any], headers: MakeHeaders) -> list[Any]:
     # A workflow that passes on its input outputs the headers of the call, or the fields of the form.
     try:
-        # The login of the webhook's connection may be a user's name, or the name of a header.
+        # The login of the webhook's connection may be a user name, or the name of a header.
         sent, doubtful = headers("basicAuth"), headers("headerAuth")
-    except ServiceInputError:  # it has no login, because it signs a token for each call
+    except ServiceInputError:  # the connection has no login, because it signs a token for each call
         return list(redacted(items, _secrets(headers("jwtAuth")), shapes=[SIGNED]))
     return list(redacted(items, _secrets(sent), doubtful=_secrets(doubtful)))
 
 
 def _secrets(sent: Mapping[str, str]) -> dict[str, list[str]]:
-    """What a call carried that must not be shown, by name of the header."""
+    """List the secrets that a call carried, by name of the header."""
     headers = {name: secrets_in(value) for name, value in sent.items()}
     return {**headers, RUN_KEY_HEADER: [], RUN_KEY_FIELD: []}

@@ -1,4 +1,4 @@
-"""Executions that wait for a worker: in queue mode no list shows them, but they can be read by id.
+"""Find executions that wait for a worker: in queue mode, no list shows them, but they can be read by id.
 
 Ids are assigned one after the other, so the ids that no list shows lie between those that are listed, or follow them.
 """
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.models import Execution
     from airflow_provider_service.client.models._statuses import ExecutionStatus
 
-# How many of the newest listed executions are considered: something among them may still be queued.
+# Number of the newest listed executions among whose ids queued ones are searched for.
 LISTED = 100
-# The search ends after this many consecutive ids without an execution that can be read.
+# The search ends after this many consecutive ids that lead to no execution.
 MAX_MISSING = 5
 MAX_READS = 200
 
@@ -27,7 +27,7 @@ class QueuedExecutions:
     """The executions of one workflow that wait for a worker.
 
     :param workflow_id: the workflow.
-    :param after: number of an execution that is older than any that is wanted.
+    :param after: number of an execution that is older than all executions to find.
     """
 
     def __init__(self, workflow_id: str, after: int = 0) -> None:
@@ -39,8 +39,8 @@ class QueuedExecutions:
     def read(self, client: ServiceClient, *, exhaustive: bool = False) -> Iterator[Execution]:
         """Read these executions, newest first: first two lists, and then the ids that the lists leave out.
 
-        :param exhaustive: read on after as many ids without an execution as there are between two that are listed,
-            twice over: the newest may have been deleted, or not kept. Costs up to 200 reads.
+        :param exhaustive: end only after twice as many consecutive ids without an execution as the widest gap in the
+            list, because the newest executions may have been deleted or not kept. Costs up to 200 reads.
         :raises ServiceApiError: a list or an execution cannot be read.
         """
         statuses: tuple[ExecutionStatus | None, ...] = ("running", None)
@@ -81,6 +81,6 @@ class QueuedExecutions:
 
 
 def _widest_gap(listed: set[int]) -> int:
-    """The largest number of ids between two executions, or before the first one if all are listed."""
+    """Return the widest gap between two ids, or before the first one if all executions are listed."""
     numbers = sorted(listed if len(listed) >= LISTED else {0} | listed)
     return max((later - one for one, later in pairwise(numbers)), default=MAX_READS)

@@ -38,16 +38,16 @@ _KIND_OF_TYPE: Mapping[str, Kind] = {
     "n8n-nodes-base.manualTrigger": "manual",
     "n8n-nodes-base.executeWorkflowTrigger": "sub-workflow",
 }
-# The type of any other trigger: of errors, feeds, mail, messages and so on.
+# The types of other triggers, which begin with an event: an error, a feed, a mail, a message and so on.
 _EVENT_TYPE = re.compile(r"Trigger$|\.(emailReadImap|interval)$")
 
 
 class Trigger(NamedTuple):
     """A node that can begin a run of its workflow.
 
-    :param node: its name.
-    :param kind: what it is.
-    :param method: the HTTP method that a webhook takes.
+    :param node: name of the node.
+    :param kind: kind of the trigger.
+    :param method: the first HTTP method that a webhook accepts.
     """
 
     node: str
@@ -60,19 +60,19 @@ class RunRequest:
     """The request for a run.
 
     :param workflow: the whole workflow.
-    :param payload: what the trigger takes.
+    :param payload: data for the trigger.
     :param trigger_node: name of the node that begins the run; required if several could.
     :param headers: further headers of a webhook's call.
-    :param activate: activate the workflow when it is not active.
+    :param activate: activate the workflow if it is not active.
     :param start: the start method.
     :param mode: what runs: the published version, or the draft.
-    :param enable_mcp: make the workflow available in MCP when it is not.
+    :param enable_mcp: make the workflow available in MCP if it is not.
     :param on_retry: what follows an execution that failed: a new run, or the service's own retry of it.
     :param path_parameters: values of the parameters in a webhook's path, by name.
     :param files: files that the call of a webhook carries, by the name of their field.
-    :param webhook_method: method of a webhook's call, if its node takes several; by default the first of them.
-    :param has_rendered_payload: whether the payload is what a template has rendered to.
-    :param parent_headers: tell the workflow what has started it, in a webhook's call; further headers override them.
+    :param webhook_method: method of a webhook's call, if its node takes several; by default the first one.
+    :param has_rendered_payload: whether the payload was rendered from a template.
+    :param parent_headers: headers of a webhook's call that show which task started it; ``headers`` override them.
     """
 
     workflow: Workflow
@@ -91,9 +91,9 @@ class RunRequest:
     parent_headers: Mapping[str, str] = field(default_factory=dict)
 
     def all_headers(self, authentication: str) -> dict[str, str]:
-        """The headers of a webhook's call.
+        """Make the headers of a webhook's call.
 
-        :param authentication: that of the webhook's node.
+        :param authentication: kind of authentication that the webhook's node requires.
         """
         further = dict(self.headers(authentication))
         names = {name.lower() for name in further}
@@ -101,7 +101,7 @@ class RunRequest:
 
     @property
     def only_for_webhooks(self) -> str:
-        """Name for messages the arguments that only the call of a webhook takes; empty if there are none."""
+        """A clause for messages that names the arguments that only a webhook's call takes; empty if none is given."""
         arguments = {
             "path_parameters": self.path_parameters,
             "webhook_method": self.webhook_method,
@@ -113,12 +113,12 @@ class RunRequest:
 
     @property
     def label(self) -> str:
-        """The workflow, for messages."""
+        """The name of the workflow in messages."""
         return f"workflow {self.workflow.id} ({self.workflow.name})"
 
     @property
     def keeps_executions(self) -> bool:
-        """Whether the executions of what runs can be read after they have ended, as far as the settings say."""
+        """Whether the settings say that the executions can still be read after they have ended."""
         if self.mode == "manual":
             return (self.workflow.settings or {}).get("saveManualExecutions") is not False
         return self.workflow.keeps_executions
@@ -137,7 +137,7 @@ class RunRequest:
             client.workflows.activate(self.workflow.id)
 
     def refuse_rendered_text(self) -> None:
-        """Refuse the text of a mapping or a list, to which a template renders unless the DAG says otherwise.
+        """Refuse a mapping or list in the form of text, which is what a template renders to by default.
 
         :raises ServiceInputError: the payload is such a text.
         """
@@ -149,30 +149,30 @@ class RunRequest:
         )
 
     def refuse_archived(self) -> None:
-        """Refuse a workflow that is archived.
+        """Refuse an archived workflow.
 
-        :raises ServiceInputError: it is.
+        :raises ServiceInputError: the workflow is archived.
         """
         require(not self.workflow.is_archived, f"{self.label} is archived; nothing was started")
 
     def triggers(self, kinds: Collection[Kind]) -> list[Trigger]:
-        """The triggers of some kinds, only the named one if one is named."""
+        """Return the triggers of these kinds, or only the one that ``trigger_node`` names."""
         return [one for one in self.all_triggers() if one.kind in kinds and self.trigger_node in (None, one.node)]
 
     def triggers_ever(self, kinds: Collection[Kind]) -> list[Trigger]:
-        """The triggers of some kinds in the published version and in the draft, whichever is named, also disabled."""
+        """Return all triggers of these kinds in the published version and the draft, even those that are disabled."""
         version = self.workflow.active_version
         nodes = [*((version.nodes if version else None) or []), *(self.workflow.nodes or [])]
         return [one for one in dict.fromkeys(_triggers_among(nodes)) if one.kind in kinds]
 
     def missing_trigger_message(self, kinds: Collection[Kind]) -> str:
-        """Say for messages that no trigger is of these kinds, and list the triggers that exist."""
+        """A clause for messages that says that no trigger is of these kinds, and lists the triggers that exist."""
         named = "" if self.trigger_node is None else f" named {self.trigger_node!r}"
         others = [f"{one.node!r} ({one.kind})" for one in self.all_triggers()] + self._events()
         return f"it has no {' or '.join(sorted(kinds))} trigger{named}; its triggers: {', '.join(others) or 'none'}"
 
     def reason_unavailable(self) -> str | None:
-        """Why no method can start the workflow, and what would change that; None if one may."""
+        """Say why no method can start the workflow, and what would change that; None if a method may be able to."""
         if self.all_triggers():
             return None
         events, disabled = self._events(), ", ".join(repr(one.node) for one in _triggers_among(self.nodes))
@@ -186,12 +186,12 @@ class RunRequest:
         )
 
     def _events(self) -> list[str]:
-        """The triggers that begin a run with an event, such as a new entry of a feed, each with its type."""
+        """List the triggers that begin a run on an event, such as a new entry of a feed, each with its type."""
         types = ((node.get("name"), str(node.get("type"))) for node in self.nodes if not node.get("disabled"))
         return [f"{name!r} ({kind})" for name, kind in types if _EVENT_TYPE.search(kind) and kind not in _KIND_OF_TYPE]
 
     def single_trigger(self, kinds: Collection[Kind]) -> Trigger:
-        """The single trigger of some kinds, which begins the run.
+        """Return the single trigger of these kinds, which begins the run.
 
         :raises ServiceInputError: there are several and none is named, or there is none.
         """
@@ -204,7 +204,7 @@ class RunRequest:
 
     @property
     def nodes(self) -> list[dict[str, Any]]:
-        """The nodes of what would run: the published version, or the draft if there is none or it is requested."""
+        """The nodes that would run: those of the published version, or of the draft if it is requested or alone."""
         version = self.workflow.active_version if self.mode == "production" else None
         return (version.nodes if version else None) or self.workflow.nodes or []
 

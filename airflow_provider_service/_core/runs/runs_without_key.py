@@ -1,4 +1,4 @@
-"""Executions that do not show which call has started them, only that they were started by a call, and when."""
+"""Find executions that show that a call started them, and when, but not which call."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class KeylessSearch:
-    """Searches a workflow for executions that a task run may have started through MCP; none is certainly its own.
+    """Searches a workflow for executions that a task run may have started through MCP. None is certainly its own.
 
     :param workflow_id: the workflow.
-    :param trigger: name of the node that began them. The service pins what a call passes to it, so that the runs that
-        the node begins by itself can be told apart.
-    :param mode: of the executions that such calls make.
-    :param is_older: whether an execution was made before the calls.
-    :param and_failed: also find those that have failed. Otherwise they are left out, since another may be started after
+    :param trigger: name of the node that began them. The service pins the data that a call passes to the node, which
+        distinguishes these runs from those that the node begins by itself.
+    :param mode: mode of the executions that such calls start.
+    :param is_older: whether an execution was created before the calls.
+    :param and_failed: also find failed executions. By default they are left out, because another may be started after
         them.
     """
 
@@ -42,7 +42,7 @@ class KeylessSearch:
         return None
 
     def earlier(self, client: ServiceClient, key: RunKey, *, exhaustive: bool = False) -> EarlierRuns:
-        """Find what may have been started by this attempt or an earlier one."""
+        """Find the executions that this attempt or an earlier one may have started."""
         listed = list_back(client, self._workflow_id, self._is_older)
         queued = QueuedExecutions(self._workflow_id).read(client, exhaustive=exhaustive)
         candidates = (one for one in chain(listed, queued) if one.mode == self._mode and not self._is_older(one))
@@ -64,12 +64,12 @@ class KeylessSearch:
 
 
 def made_until(number: int) -> IsOlder:
-    """Whether the number of an execution is at most this one; returns the condition, to be applied to executions."""
+    """Return a condition on executions: whether the number is at most this one."""
     return lambda execution: execution.number <= number
 
 
 def newest_number(client: ServiceClient, workflow_id: str) -> int:
-    """The number of the newest execution of a workflow; 0 if it has none."""
+    """Return the number of the newest execution of a workflow, or 0 if it has none."""
     statuses: tuple[ExecutionStatus | None, ...] = ("running", None)
     lists = (client.executions.list(workflow_id=workflow_id, status=status, limit=1) for status in statuses)
     return max((one.number for one in chain.from_iterable(islice(one, 1) for one in lists)), default=0)

@@ -1,8 +1,8 @@
 """Find the executions of a task run among those of a workflow, by the key that its calls carried.
 
-The data of an execution says what called it, and can be large: lists are read without data, and then the data of one
-execution at a time, newest first, no further than needed. What called an execution never changes, so none is read
-twice by one search.
+The data of an execution shows which call started it, but can be large. So lists are read without data, and then the
+data of one execution at a time, newest first, no further than needed. What started an execution never changes, so a
+search reads none twice.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 RUN_KEY_HEADER = "X-Airflow-Run-Key"
-# A name that a form's own fields are unlikely to have.
+# A form is unlikely to have a field of its own with this name.
 RUN_KEY_FIELD = "airflow_run_key"
 MAX_SHOWN_IDS = 5
-# An execution whose data cannot be read leaves the whole task run in doubt.
+# Reads of an execution: if its data cannot be read, the whole task run is in doubt.
 MAX_READS = 3
-# What is left between the clocks of Airflow's machines and the service's once its offset is taken into account.
+# Possible difference between the clocks of Airflow and of the service that remains after correction by the offset.
 CLOCK_SKEW = timedelta(minutes=10)
 _HEADER = re.compile(r"([^.]+)\.([^.]*)\.([^.]*)\.([0-9]{1,9})")
 # Stands for an attempt from before the DAG run was cleared.
@@ -49,11 +49,11 @@ IsOlder = Callable[["Execution"], bool]
 
 
 class CallTag(NamedTuple):
-    """What the header of a call says about its caller.
+    """The identity of a caller, as the header of its call states it.
 
-    :param task: stands for the DAG, the run, the task and the map index.
-    :param start: stands for the begin of the DAG run.
-    :param deployment: stands for the deployment of Airflow.
+    :param task: identifies the DAG, the run, the task and the map index.
+    :param start: identifies the time at which the DAG run began.
+    :param deployment: identifies the deployment of Airflow.
     :param attempt: number of the attempt.
     """
 
@@ -77,11 +77,11 @@ class CallTag(NamedTuple):
 class RunKey(NamedTuple):
     """The key that the calls of one task run carry.
 
-    :param task: stands for the DAG, the run, the task and the map index.
-    :param attempt: grows with every attempt.
-    :param first: the first attempt since another run was asked for, such as by clearing the task.
-    :param start: stands for the begin of the DAG run, as far as known; clearing a finished DAG run changes it.
-    :param deployment: stands for the deployment of Airflow.
+    :param task: identifies the DAG, the run, the task and the map index.
+    :param attempt: number of the attempt.
+    :param first: the first attempt since another run was requested, for example by clearing the task.
+    :param start: identifies the time at which the DAG run began, if known; clearing a finished DAG run changes it.
+    :param deployment: identifies the deployment of Airflow.
     :param was_cleared: whether the DAG run may have begun before, with another ``start``.
     """
 
@@ -94,7 +94,7 @@ class RunKey(NamedTuple):
 
     @property
     def tag(self) -> CallTag:
-        """What the calls of this attempt say."""
+        """The tag that the calls of this attempt carry."""
         return CallTag(self.task, self.start, self.deployment, self.attempt)
 
     @property
@@ -103,10 +103,10 @@ class RunKey(NamedTuple):
         return self.tag.header
 
     def attempt_of(self, tag: CallTag | None) -> int | None:
-        """The attempt of this task run that made a call; 0 for any from before the DAG run was cleared.
+        """Return the attempt of this task run that made a call; 0 if it was made before the DAG run was cleared.
 
-        A DAG run that was not cleared is known by its begin, whatever was configured between two attempts. Only where
-        that has changed the deployment decides.
+        The time at which the DAG run began identifies it, even if the configuration changes between two attempts. The
+        deployment decides only if that time has changed.
         """
         if tag is None or tag.task != self.task:
             return None
@@ -115,14 +115,14 @@ class RunKey(NamedTuple):
         return _BEFORE_CLEARING if self.was_cleared and tag.deployment == self.deployment else None
 
     def may_resume(self, made_by: int, status: str) -> bool:
-        """Whether this attempt resumes an execution that an attempt has made, instead of starting one."""
+        """Whether this attempt resumes the execution that another has started, instead of starting one itself."""
         if made_by < self.first:
             return status not in ENDED_STATUSES
         return made_by == self.attempt or status not in FAILED_STATUSES
 
 
 class FoundRun(NamedTuple):
-    """An execution that carries a run key, and the attempt that made it."""
+    """An execution that carries a run key, and the attempt that started it."""
 
     execution: Execution
     attempt: int
@@ -131,8 +131,8 @@ class FoundRun(NamedTuple):
 class EarlierRuns(NamedTuple):
     """What a search for the executions of a task run has found.
 
-    :param found: those that carry its key, newest first, back to the one of the attempt before.
-    :param unreadable: others that may be its own: they do not show what started them, and have not failed.
+    :param found: executions that carry its key, newest first, back to that of the previous attempt.
+    :param unreadable: other executions that may be its own: they hide what started them, and have not failed.
     """
 
     found: list[FoundRun]
@@ -140,7 +140,7 @@ class EarlierRuns(NamedTuple):
 
     @classmethod
     def joined(cls, several: Iterable[EarlierRuns]) -> EarlierRuns:
-        """What several searches have found together."""
+        """Join the results of several searches."""
         each = list(several)
         found = sorted((run for runs in each for run in runs.found), key=lambda run: -run.execution.number)
         return cls(found, [one for runs in each for one in runs.unreadable])
@@ -150,19 +150,19 @@ class EarlierRuns(NamedTuple):
         return any(run.attempt >= attempt for run in self.found)
 
     def own(self, key: RunKey) -> str | None:
-        """The one that this attempt has made, by id."""
+        """Return the id of the execution that this attempt has started."""
         return next((run.execution.id for run in self.found if run.attempt == key.attempt), None)
 
     def resumable(self, key: RunKey) -> FoundRun | None:
-        """The newest one that an attempt resumes."""
+        """Return the newest execution that this attempt may resume."""
         return next((run for run in self.found if key.may_resume(run.attempt, run.execution.status)), None)
 
     def failed(self, key: RunKey) -> str | None:
-        """The newest one, by id, since another run was asked for, when there is none to resume."""
+        """Return the id of the newest execution since another run was requested; call this if none can be resumed."""
         return next((run.execution.id for run in self.found if run.attempt >= key.first), None)
 
     def doubt(self, base_url: str, *, all_are_kept: bool) -> str | None:
-        """Why there may be one that was not found; None when there can be none.
+        """Say why there may be an execution that was not found; None if there cannot be one.
 
         :param base_url: address of the service.
         :param all_are_kept: whether the workflow keeps its executions.
@@ -176,9 +176,9 @@ class EarlierRuns(NamedTuple):
 
 
 class StartingCall(NamedTuple):
-    """What an execution shows of its call.
+    """What an execution shows about the call that started it.
 
-    :param tag: of the task that made it, if one did.
+    :param tag: tag of the task that made the call, if a task made it.
     :param is_shown: whether the execution shows what started it.
     """
 
@@ -192,9 +192,9 @@ _NOT_CALLED = StartingCall(None, is_shown=True)
 class KeyLocation(NamedTuple):
     """Where calls leave their key in the executions that they start.
 
-    :param name: under which the key is found.
-    :param mode: of the executions; a retry shows the call of the execution that it retries.
-    :param within: what of an item that started the execution holds the key; None for an item of another kind.
+    :param name: name of the header or field that holds the key.
+    :param mode: mode of the executions; a retry shows the call of the execution that it retries.
+    :param within: returns the part of a starting item that holds the key; None for an item of another kind.
     """
 
     name: str
@@ -211,10 +211,10 @@ KEY_IN_HEADERS = KeyLocation(RUN_KEY_HEADER.lower(), "webhook", _headers)
 
 
 def starting_call(execution: Execution, location: KeyLocation = KEY_IN_HEADERS) -> StartingCall:
-    """Read what called an execution from its data."""
+    """Read from the data of an execution which call started it."""
     sent = [place for item in starting_items(execution) if (place := location.within(item)) is not None]
     tags = (CallTag.read(place.get(location.name)) for place in sent)
-    # One that was started otherwise could not be ours, even if it hides its data.
+    # An execution that was started in another way cannot be ours, even if it hides its data.
     return StartingCall(next(filter(None, tags), None), is_shown=execution.mode != location.mode or bool(sent))
 
 
@@ -230,7 +230,7 @@ class Search(Protocol):
     def earlier(self, client: ServiceClient, key: RunKey, *, exhaustive: bool = False) -> EarlierRuns:
         """Find the executions of this attempt and of earlier ones.
 
-        :param exhaustive: look further for executions that wait for a worker, as before concluding that there is none.
+        :param exhaustive: search longer for executions that wait for a worker, before concluding that there is none.
         """
 
 
@@ -238,7 +238,7 @@ class RunSearch:
     """Searches a workflow for the executions that carry a run key.
 
     :param workflow_id: the workflow.
-    :param since: date and time by our clock before which no call was made; None when that is not known.
+    :param since: date and time by our clock before which no call was made; None if that is unknown.
     :param location: where calls leave the key.
     """
 
@@ -261,10 +261,10 @@ class RunSearch:
     def earlier(self, client: ServiceClient, key: RunKey, *, exhaustive: bool = False) -> EarlierRuns:
         """Find the executions of earlier attempts, newest first.
 
-        The search ends at an execution of the previous attempt, which had itself searched for older ones. For a cleared
-        DAG run, it includes executions from before the clearing that have not ended.
+        The search ends at an execution of the previous attempt, which had itself searched for older ones. If the
+        DAG run was cleared, the search also finds older executions that have not ended.
 
-        :param exhaustive: look further for executions that wait for a worker, as before concluding that there is none.
+        :param exhaustive: search longer for executions that wait for a worker, before concluding that there is none.
         """
         found: list[FoundRun] = []
         unreadable: list[Execution] = []
@@ -301,7 +301,7 @@ class RunSearch:
 
 
 def read_again(client: ServiceClient, execution_id: str) -> Execution:
-    """Read an execution with its data, several times if the answers were spoiled on their way."""
+    """Read an execution with its data, several times if the answers arrive damaged."""
     for _ in range(MAX_READS - 1):
         with suppress(errors.ServiceUnexpectedResponseError):
             return with_data(client, execution_id)
@@ -309,11 +309,12 @@ def read_again(client: ServiceClient, execution_id: str) -> Execution:
 
 
 def find_earlier_runs(client: ServiceClient, search: Search, key: RunKey, stopped: threading.Event) -> EarlierRuns:
-    """Find the executions that the attempts of a task run have made.
+    """Find the executions that the attempts of a task run have started.
 
-    Looks again after a while unless the attempt before has one: it may have been killed with its call on the way.
+    Searches again after a while unless the previous attempt has one, which may have been killed while its call was on
+    its way.
 
-    :param search: begins no later than the first attempt.
+    :param search: reaches back at least to the first attempt.
     :param stopped: set from outside to give up.
     :raises ServiceTaskKilledError: given up.
     """
@@ -326,21 +327,20 @@ def find_earlier_runs(client: ServiceClient, search: Search, key: RunKey, stoppe
 
 
 def list_back(client: ServiceClient, workflow_id: str, is_older: IsOlder) -> Iterator[Execution]:
-    """List the executions of a workflow back to the first that is older than wanted; each once.
+    """List the executions of a workflow, each once, back to the first that is too old.
 
-    Several lists are read, each newest first, since those that run now are only in a list of their own. One that
-    begins or ends between the two can be in neither: look twice before taking it that there is none.
+    Running executions are only in a list of their own, so several lists are read, each newest first. An execution that
+    begins or ends between two of these reads can be missing from both lists: search twice before concluding that there
+    is none.
     """
     return _each_once(chain(*_lists(client, workflow_id, is_older)))
 
 
 def began_before(client: ServiceClient, since: datetime | None) -> IsOlder:
-    """Whether an execution, and therefore every older one, began before a date and time by our clock.
+    """Return a condition on executions: whether one, and therefore every older one, began before a time by our clock.
 
-    Without a date and time, none did. The offset of the service's clock is known only once it has answered, so it is
-    read late.
-
-    :returns: the condition, to be applied to executions.
+    Without a time, none did. The offset of the service's clock is known only after the service has answered, so the
+    condition reads it.
     """
 
     def is_older(execution: Execution) -> bool:
@@ -356,9 +356,9 @@ def began_before(client: ServiceClient, since: datetime | None) -> IsOlder:
 def _lists(
     client: ServiceClient, workflow_id: str, is_older: IsOlder, *, and_all_active: bool = False
 ) -> list[Iterator[Execution]]:
-    """The lists to read, each newest first.
+    """Return the lists to read, each newest first.
 
-    :param and_all_active: also those that have not ended, however old.
+    :param and_all_active: also list the executions that have not ended, however old.
     """
     bounds: dict[ExecutionStatus | None, IsOlder] = {"running": is_older}
     if and_all_active:

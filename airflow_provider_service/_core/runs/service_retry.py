@@ -1,7 +1,7 @@
 """Let the service retry an execution exactly once, without waiting for the retry to end.
 
-The service answers a retry only when the new execution has ended, and starts another one at every call. So the call
-is made once, and the new execution is looked for meanwhile: it names the one that it retries.
+The service answers a retry only when the new execution has ended, and starts another one with every call. So the call
+is made once, and meanwhile a search looks for the new execution, which names the one that it retries.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def resume_or_retry(original: Execution, start: IdempotentStart, *, load_workflo
     """Resume the retry that an earlier attempt requested, or ask the service for one; return its id.
 
     :param load_workflow: run the current workflow instead of the one that was saved with the execution.
-    :raises ServiceRunInDoubtError: an earlier attempt may have asked for a retry that cannot be found.
+    :raises ServiceRunInDoubtError: an earlier attempt may have requested a retry that cannot be found.
     """
     if not start.attempt.is_first:
         found = earlier_retry(original, start)
@@ -42,9 +42,9 @@ def resume_or_retry(original: Execution, start: IdempotentStart, *, load_workflo
 
 
 def earlier_retry(original: Execution, start: IdempotentStart) -> str | None:
-    """Resume the newest retry of an execution that an earlier attempt asked for, unless that has failed; return its id.
+    """Resume the newest retry that an earlier attempt requested, unless that has failed; return its id.
 
-    It began after the first attempt or, if the DAG run was cleared, is still active since before that. The search is
+    The retry began after the first attempt, or is still active from before the DAG run was cleared. The search lasts
     long enough for a call that was on its way when its attempt was killed.
     """
     client, key = start.client, start.attempt.key
@@ -66,9 +66,9 @@ def earlier_retry(original: Execution, start: IdempotentStart) -> str | None:
 
 
 class RetrySearch:
-    """Searches for the executions that are retries of another one.
+    """Searches for the retries of an execution.
 
-    :param original: the other one.
+    :param original: the execution.
     """
 
     def __init__(self, original: Execution) -> None:
@@ -79,7 +79,7 @@ class RetrySearch:
     def read(self, client: ServiceClient, *, exhaustive: bool = False) -> Iterator[Execution]:
         """Read these executions: those in the lists first, then those that wait for a worker.
 
-        :param exhaustive: before it is concluded that there is none: look further for what waits for a worker.
+        :param exhaustive: search longer for executions that wait for a worker, before concluding that there is none.
         """
         listed = list_back(client, self._workflow_id, lambda one: one.number <= self._original.number)
         queued = self._queued.read(client, exhaustive=exhaustive)
@@ -89,10 +89,10 @@ class RetrySearch:
 class RetryStarter:
     """Starts one retry of an execution.
 
-    ``started_nothing`` says, after an error, that there provably is none.
+    ``started_nothing`` says, after an error, that there is provably no retry.
 
     :param original: the execution to retry.
-    :param start: what it is retried for.
+    :param start: the start for which it is retried.
     :param load_workflow: run the current workflow instead of the one that was saved with the execution.
     """
 
@@ -109,8 +109,8 @@ class RetryStarter:
 
         :raises ServiceConflictError: the execution is queued, succeeded, or its data was not kept.
         :raises ServiceRunNotStartedError: the call got no answer and nothing was started.
-        :raises ServiceRunInDoubtError: the call got no answer, and what it may have started cannot be found.
-        :raises ServiceTaskKilledError: given up early.
+        :raises ServiceRunInDoubtError: the call got no answer, and a retry that it may have started cannot be found.
+        :raises ServiceTaskKilledError: the task was killed.
         """
         try:
             answer, found = start_and_find.answer_or_found(self._send, lambda _: self._search(), self._stopped)
@@ -129,7 +129,7 @@ class RetryStarter:
         return answer.id if answer is not None else str(found)
 
     def find(self, client: ServiceClient, *, exhaustive: bool = False) -> str | None:
-        """The execution that this attempt has started, if it can be seen."""
+        """Find the execution that this attempt has started, if the service shows it."""
         retries = self._retries.read(client, exhaustive=exhaustive)
         return next((one.id for one in retries if one.id not in self._known), None)
 

@@ -1,4 +1,4 @@
-"""Start something whose answer may come late or never: call in the background, and search in the meantime."""
+"""Make a call whose answer may come late or never: call in the background, and meanwhile search for what it started."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ LookMeanwhile = Callable[[IsAnswered], str | None]
 
 # Seconds to wait for an answer before the search begins; some calls are answered only when the run has ended.
 PATIENCE_SECONDS = 1.0
-# The same for calls that are answered when the run begins: many at once would only search through each other's runs.
+# The same for calls that are answered when the run begins: of many at once, each would search the others' runs.
 PATIENCE_AT_ONCE_SECONDS = 10.0
 MAX_SEARCH_PAUSE = 5.0
-# A call without an answer may still be on its way, so its execution is looked for at least this many seconds.
+# A call without an answer may still be on its way, so the search for its execution lasts at least this many seconds.
 SETTLING_SECONDS = 3.0
 # A call that was answered has started its execution, which becomes visible within this many seconds.
 VISIBLE_WITHIN_SECONDS = 30.0
-# If executions are not kept, one that cannot be seen after this many seconds has already ended.
+# If executions are not kept, one that is not visible after this many seconds has already ended.
 UNKEPT_SECONDS = 1.0
 
 
@@ -42,7 +42,7 @@ def answer_or_found(
     :param at_once: whether the call is answered when the run begins, and not only when it ends.
     :returns: the answer and None, or None and the id that was found.
     :raises ServiceRunInDoubtError: the search is refused, or gives the call up.
-    :raises ServiceTaskKilledError: given up; when that was before the call, nothing was sent.
+    :raises ServiceTaskKilledError: the task was killed; if that was before the call, nothing was sent.
     """
     if stopped.is_set():
         raise ServiceTaskKilledError("the task was killed before it started anything")
@@ -62,7 +62,7 @@ def answer_or_found(
 
 
 def never() -> bool:
-    """Stands for a call whose answer is not awaited."""
+    """Answer for a call that nobody waits for: it is never answered."""
     return False
 
 
@@ -71,7 +71,7 @@ def search_for(search: Callable[[], T | None], seconds: float, stopped: threadin
 
     An execution can move between the lists while one search reads them, so a single search proves nothing.
 
-    :raises ServiceTaskKilledError: given up before the time was over, so that nothing is proven.
+    :raises ServiceTaskKilledError: the task was killed before the time was over, so nothing is proven.
     """
     deadline = clock().monotonic() + seconds
     pause = min(0.1, seconds / 2)
@@ -86,7 +86,7 @@ def search_for(search: Callable[[], T | None], seconds: float, stopped: threadin
 
 
 def _tolerant(search: LookMeanwhile, is_answered: IsAnswered) -> str | None:
-    """Search while the call is still open. A search that fails is not a reason to give up or to call again."""
+    """Search while the call is still open. A failed search is no reason to give up or to call again."""
     try:
         return search(is_answered)
     except ServiceRunInDoubtError:

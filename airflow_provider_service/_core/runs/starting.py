@@ -1,7 +1,7 @@
-"""Start an execution by a call, exactly once, and learn which execution that made.
+"""Start an execution by a call, exactly once, and find out which execution the call started.
 
-A call carries a run key, which the service keeps with the execution. An attempt that does not know whether a call
-arrived, or who called before, looks for executions that carry the key.
+A call carries a run key, which the service keeps with the execution. An attempt that does not know whether its
+call arrived, or whether an earlier attempt made one, searches for executions that carry the key.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ MAX_PAUSE_SECONDS = 60.0
 class CallStarter(ABC):
     """Makes a call until it is known which execution the call started.
 
-    ``started_nothing`` says, after an error, that there provably is none.
+    ``started_nothing`` says, after an error, that there is provably no execution.
 
-    :param start: what the call is made for; the call carries its key.
-    :param called: what is called, for messages.
+    :param start: the start for which the call is made; the call carries its key.
+    :param called: name of what is called, for messages.
     :param search: finds its execution.
     :param is_kept: whether the workflow keeps its executions, so that a search can find them.
     """
@@ -49,14 +49,14 @@ class CallStarter(ABC):
         self.after = 0
 
     def start(self) -> str:
-        """Start the run and return its execution id. Repeats the call only when no execution of it exists.
+        """Start the run and return its execution id. Repeats the call only if the previous one started nothing.
 
         :raises ServiceRunNotStartedError: nothing was started.
-        :raises ServiceRunNotKeptError: the call was confirmed, and left no execution.
-        :raises ServiceRunInDoubtError: something may have been started that cannot be found.
-        :raises ServiceInputError: the call cannot be made, nothing was started.
-        :raises ServiceApiError: the call was refused, nothing was started; or a search failed.
-        :raises ServiceTaskKilledError: given up early.
+        :raises ServiceRunNotKeptError: the call was confirmed, but its execution was not kept.
+        :raises ServiceRunInDoubtError: an execution may have been started that cannot be found.
+        :raises ServiceInputError: the call cannot be made; nothing was started.
+        :raises ServiceApiError: the call was refused, and nothing was started; or a search failed.
+        :raises ServiceTaskKilledError: the task was killed.
         """
         lost = 0
         while lost < MAX_CALLS:
@@ -83,7 +83,7 @@ class CallStarter(ABC):
         )
 
     def find(self, client: ServiceClient) -> str | None:
-        """The execution that this attempt has started, if it can be seen."""
+        """Find the execution that this attempt has started, if the service shows it."""
         return self._search.made_by(client, self._key.tag)
 
     @abstractmethod
@@ -92,21 +92,21 @@ class CallStarter(ABC):
 
     @abstractmethod
     def started_by(self, answer: Any) -> str | None:
-        """The execution that a call has started, by its answer; None if it started nothing and is to be made again."""
+        """Find by its answer the execution that a call has started; None if it started nothing and must be repeated."""
 
     @abstractmethod
     def is_refusal(self, error: errors.ServiceApiError) -> bool:
-        """Whether a failed call certainly ran nothing, and will not if it is made again."""
+        """Whether a failed call certainly ran nothing, and would not if it were repeated."""
 
     def look_meanwhile(self, is_answered: IsAnswered) -> str | None:
-        """Look for the execution while the call is still open."""
+        """Search for the execution while the call is still open."""
         return self._search.made_by(self._client, self._key.tag, is_answered)
 
     def _look(self) -> str | None:
         return self.find(self._client)
 
     def _found_in_spite_of(self, error: errors.ServiceApiError) -> str | None:
-        """Look for the execution of a call that failed; None when there is none, and the call may be repeated."""
+        """Search for the execution of a failed call; None if there is none and the call may be repeated."""
         if self.is_refusal(error):
             self.started_nothing = True
             raise error
@@ -124,7 +124,7 @@ class CallStarter(ABC):
         if doubt is not None:
             raise ServiceRunInDoubtError(f"{error}; it may have run the workflow: {doubt}") from error
         if isinstance(error, errors.ServiceTimeoutError):
-            # All the time that the task has is over.
+            # The task has no time left.
             self.started_nothing = True
             raise ServiceRunNotStartedError(f"{error}; nothing was started") from error
         return None

@@ -1,4 +1,4 @@
-"""Run a workflow for a key: resume the execution of an earlier attempt, or start one by the method that is chosen."""
+"""Run a workflow for a key: resume the execution of an earlier attempt, or start one with the chosen start method."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.runs.start_methods.start_method import StartMethod
     from airflow_provider_service.client import ServiceClient
 
-# "auto" takes the first that can: one for an endpoint of the API itself, once there is one, would be the first.
+# "auto" takes the first that can start the workflow. A method that uses the API itself, once that is possible, should
+# come first.
 START_METHODS: tuple[type[StartMethod], ...] = (WebhookStartMethod, McpStartMethod, BridgeStartMethod)
 
 
@@ -33,7 +34,7 @@ def resume_or_start(request: RunRequest, start: IdempotentStart) -> str:
 
 
 def _earlier(request: RunRequest, start: IdempotentStart) -> str | None:
-    """The execution that this attempt resumes instead of starting one."""
+    """Resume the execution of an earlier attempt, or let the service retry it; None if there is none."""
     attempt = start.attempt
     used = [method for method in _methods(request, start.client) if method.may_have_been_used()]
     runs = EarlierRuns.joined(method.earlier(start) for method in used)
@@ -50,7 +51,7 @@ def _earlier(request: RunRequest, start: IdempotentStart) -> str | None:
 
 def _retry_of_failed(start: IdempotentStart, runs: EarlierRuns) -> str | None:
     key, saved = start.attempt.key, start.attempt.saved_run()
-    is_of_this_order = saved is not None and saved.attempt >= key.first  # clearing the task orders a new execution
+    is_of_this_order = saved is not None and saved.attempt >= key.first  # clearing the task requests a new execution
     failed_id = runs.failed(key) or (saved.execution_id if saved and is_of_this_order else None)
     if failed_id is None:
         return None
@@ -61,9 +62,9 @@ def _retry_of_failed(start: IdempotentStart, runs: EarlierRuns) -> str | None:
 
 
 def _choose(request: RunRequest, client: ServiceClient) -> StartMethod:
-    """Choose the start method that is asked for or, with ``auto``, the first that can start the workflow.
+    """Choose the requested start method or, with ``auto``, the first that can start the workflow.
 
-    :raises ServiceInputError: none can, for reasons that the message lists; nothing was started.
+    :raises ServiceInputError: no method can, for the reasons in the message; nothing was started.
     """
     reasons = []
     general = request.reason_unavailable()

@@ -1,4 +1,4 @@
-"""Who may call the bridge: the secret that it shares with Airflow, and the short-lived tokens that are made from it."""
+"""Authenticate calls of the bridge: the secret that it shares with Airflow, and short-lived tokens signed with it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from airflow_provider_service.client.resources._webhooks import signed_token
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient, ServiceConfig
 
-# Long enough for clocks that differ and for a queue in front of the webhook.
+# Long enough for different clocks and for a queue in front of the webhook.
 LIFETIME_SECONDS = 900.0
 _ALGORITHM = "HS256"
 
 
 class BridgeSecret:
-    """What tokens are signed with: made of the connection's ``bridge_secret``, or else of its API key.
+    """The secret that signs tokens, derived from the connection's ``bridge_secret`` or else from its API key.
 
     :param config: the connection.
     """
@@ -35,7 +35,7 @@ class BridgeSecret:
         return {"keyType": "passphrase", "secret": self._derived("tokens"), "algorithm": _ALGORITHM}
 
     def headers(self, client: ServiceClient, *, lifetime: float = LIFETIME_SECONDS) -> dict[str, str]:
-        """The header of a call, a token.
+        """Make the header of a call, which holds a token.
 
         :param lifetime: seconds for which the token is valid, by the service's clock.
         """

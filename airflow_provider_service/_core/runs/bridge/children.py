@@ -1,4 +1,4 @@
-"""What the bridge's executions have started: from the run key on an execution of the bridge to the workflow's own."""
+"""Find what the bridge has started: its executions carry the run key, and lead to those of the workflow."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Started(NamedTuple):
     """What an execution of the bridge has started.
 
     :param execution_id: the execution; None if there is none.
-    :param failure: why there is none; with a node only if the service refused to start one.
+    :param failure: why there is none; it names a node only if the service refused to start one.
     """
 
     execution_id: str | None
@@ -48,14 +48,14 @@ class Children:
     """The executions of a workflow that the bridge has started.
 
     :param workflow_id: the workflow.
-    :param stopped: set from outside to give up.
+    :param stopped: set from outside to end the search.
     """
 
     def __init__(self, workflow_id: str, stopped: threading.Event) -> None:
         self._workflow_id, self._stopped = workflow_id, stopped
 
     def started_by(self, client: ServiceClient, execution_id: str) -> Started | None:
-        """What an execution of the bridge has started; None while it may still start something.
+        """Find what an execution of the bridge has started; None while it may still start something.
 
         :raises ServiceNotFoundError: the execution of the bridge does not exist.
         """
@@ -68,7 +68,7 @@ class Children:
         failure = failure_of(execution)
         if execution.status == "error" and failed_node(execution) == START_NODE:
             return Started(None, failure)
-        # It was killed, or does not show its data: older servers show an end before they show the data.
+        # It was killed, or does not show its data yet: older servers show the end of an execution before its data.
         child = self._of_parent(client, execution)
         if child is not None:
             return Started(child)
@@ -77,13 +77,13 @@ class Children:
         return Started(None, Failure(None, failure.message or f"its execution is {execution.status}"))
 
     def wait_for(self, client: ServiceClient, execution_id: str) -> Started | None:
-        """What an execution of the bridge has started, as soon as it shows that; None if it does not in time."""
+        """Wait until an execution of the bridge shows what it has started; None if it does not in time."""
         return start_and_find.search_for(
             lambda: self.started_by(client, execution_id), start_and_find.VISIBLE_WITHIN_SECONDS, self._stopped
         )
 
     def active(self, client: ServiceClient) -> Iterator[tuple[Execution, str]]:
-        """Those that have not ended, however old, each with the id of the bridge's execution that started it."""
+        """List the executions that have not ended, each with the id of the bridge's execution that started it."""
         seen: set[str] = set()
         for status in ACTIVE_STATUSES:
             for execution in client.executions.list(workflow_id=self._workflow_id, status=status):
@@ -93,7 +93,7 @@ class Children:
                     yield execution, parent
 
     def _of_parent(self, client: ServiceClient, parent: Execution) -> str | None:
-        """The execution that names a parent, looked for among those that were made after it."""
+        """Find the execution that names this parent, among those that were created after the parent."""
         later = list_back(client, self._workflow_id, lambda one: one.number < parent.number)
         return next((one.id for one in later if self._parent(client, one) == parent.id), None)
 
@@ -110,8 +110,8 @@ class BridgeSearch:
     """Searches bridges for the calls of a task run, and finds what they have started.
 
     :param bridges: ids of the bridges.
-    :param children: those of the workflow that is run.
-    :param since: date and time by our clock before which no call was made; None when that is not known.
+    :param children: the executions of the workflow that the bridge has started.
+    :param since: date and time by our clock before which no call was made; None if that is unknown.
     """
 
     def __init__(self, bridges: Iterable[str], children: Children, since: datetime | None) -> None:
@@ -128,7 +128,7 @@ class BridgeSearch:
     def earlier(self, client: ServiceClient, key: RunKey, *, exhaustive: bool = False) -> EarlierRuns:
         """Find the executions that this attempt and earlier ones have started.
 
-        :param exhaustive: look further for executions that wait for a worker, as before concluding that there is none.
+        :param exhaustive: search longer for executions that wait for a worker, before concluding that there is none.
         """
         found: dict[str, FoundRun] = {}
         unreadable: list[Execution] = []
@@ -149,7 +149,7 @@ class BridgeSearch:
         return EarlierRuns(sorted(found.values(), key=lambda run: -run.execution.number), unreadable)
 
     def _still_active(self, client: ServiceClient, key: RunKey) -> Iterator[FoundRun]:
-        """What has not ended since before the DAG run was cleared, when the bridge's own executions are too old."""
+        """Find the executions that have not ended since before the DAG run was cleared, however old."""
         for child, parent in self._children.active(client):
             try:
                 attempt = key.attempt_of(starting_call(with_data(client, parent)).tag)

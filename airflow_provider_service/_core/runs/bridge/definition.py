@@ -33,7 +33,7 @@ are overwritten. The executions are kept, because Airflow looks for its runs amo
 Version {VERSION}"""
 _VERSION = re.compile(rf"{re.escape(_TITLE)}.*Version (\d{{1,9}})\s*", re.DOTALL)
 _STICKY_NOTE = "n8n-nodes-base.stickyNote"
-# Appended to an expression, this makes its value text: for null as the id, the service would start any workflow.
+# Appended to an expression, this makes its value text: with null as the id, the service would start any workflow.
 _AS_TEXT = "{{ '' }}"
 
 
@@ -57,11 +57,11 @@ class Address(NamedTuple):
 
 
 def definition(name: str, address: Address, credential: CredentialReference) -> dict[str, Any]:
-    """The bridge, as a workflow is created or updated.
+    """Return the definition with which the bridge is created or updated.
 
     :param name: name of the workflow.
-    :param address: of its webhook.
-    :param credential: checks who calls the webhook.
+    :param address: address of its webhook.
+    :param credential: credential with which the webhook authenticates its callers.
     """
     webhook = {
         "httpMethod": "POST",
@@ -78,8 +78,8 @@ def definition(name: str, address: Address, credential: CredentialReference) -> 
             "webhookId": address.webhook_id,
             "credentials": {CREDENTIAL_TYPE: credential._asdict()},
         },
-        # Before the start, so that the answer names the execution also if the start fails. With "respond immediately"
-        # older servers do not know the id.
+        # The answer comes before the start, so that it names the execution even if the start fails. With "respond
+        # immediately", older servers do not know the id.
         _node("Answer", "n8n-nodes-base.respondToWebhook", 1.1, _answer(), column=1),
         _node("Items", "n8n-nodes-base.splitOut", 1, {"fieldToSplitOut": "body.items", "options": {}}, column=2),
         _node(

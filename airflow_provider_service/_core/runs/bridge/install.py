@@ -1,4 +1,4 @@
-"""Find the bridge on the service, and put it in place: created, or updated if this package's definition is newer."""
+"""Find the bridge on the service, and install it: create it, or update it if this package's definition is newer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 Outcome = Literal["created", "updated", "unchanged"]
 
-#: Scopes that installing needs.
+#: Scopes that an installation requires.
 SCOPES = (
     "credential:create",
     "tag:create",
@@ -64,21 +64,21 @@ def all_bridges(client: Resources, *, name: str = NAME) -> list[Workflow]:
 
 
 def find_bridge(bridges: Iterable[Workflow], secret: BridgeSecret, *, project_id: str | None = None) -> Workflow | None:
-    """The bridge that takes calls with a secret: the oldest, and only one that is not archived.
+    """Find the bridge that accepts calls with a secret: the oldest that is not archived.
 
     :param bridges: as :func:`all_bridges` returns them.
-    :param project_id: in this project; None for any.
+    :param project_id: id of its project; None for any.
     """
     return next(iter(_usable(bridges, secret, project_id)), None)
 
 
 class Installer:
-    """Puts a bridge in place. Safe to repeat.
+    """Installs a bridge. Safe to repeat.
 
     :param client: client or hook of the service.
-    :param secret: what its calls are signed with.
+    :param secret: the secret that signs its calls.
     :param name: name of the workflow.
-    :param project_id: project of the workflow and its credential; None for the personal project of the key's user.
+    :param project_id: project of the workflow and its credential; None for the personal project of the API key's user.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Installer:
     def _created(self) -> Installed:
         wanted = definition(self._name, Address.new(), self._new_credential())
         workflow = self._client.workflows.create(**wanted, project_id=self._project_id)
-        # Of two installations at once, the later one sees the other's workflow here, and withdraws its own.
+        # If two installations run at once, the later one sees the other's workflow here, and deletes its own.
         first = self._find()
         if first is not None and first.id != workflow.id:
             log.info("Bridge %s was installed at the same time; %s is removed", first.id, workflow.id)
@@ -127,7 +127,7 @@ class Installer:
         return self._in_place(workflow, "created")
 
     def _in_place(self, workflow: Workflow, outcome: Outcome) -> Installed:
-        """Give it what an installation that was cut short has left out: its tag, and that it is active."""
+        """Complete what an interrupted installation has left out: tag and activate the bridge."""
         if TAG not in [tag.name for tag in workflow.tags or ()]:
             tag, _ = create_tag(self._client, TAG)
             others = [one.id for one in workflow.tags or ()]
@@ -146,7 +146,7 @@ class Installer:
         return usable[0] if usable else None
 
     def _reference(self, workflow: Workflow) -> CredentialReference:
-        """The credential of a bridge; a new one where it was deleted, as far as the server shows that."""
+        """Return the credential of a bridge, or create a new one if the server shows that it was deleted."""
         existing = credential_of(workflow)
         if existing is None:
             return self._new_credential()
@@ -194,7 +194,7 @@ def _credential_name(secret: BridgeSecret) -> str:
 
 
 def project_of(workflow: Workflow) -> str | None:
-    """The project that a workflow belongs to, where the server shows it."""
+    """Return the id of the project that a workflow belongs to, or None if the server does not show it."""
     for place in workflow.shared or ():
         if place.get("role", "workflow:owner") == "workflow:owner":
             return str(place.get("projectId"))

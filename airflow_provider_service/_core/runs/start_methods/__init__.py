@@ -1,1 +1,1 @@
-"""The methods to start a workflow, a module each."""
+"""The start methods, one module each."""

@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# In the order in which the service looks for one to begin at.
+# In the order in which the service chooses the trigger that begins the run.
 _BEGUN_AT: tuple[Kind, ...] = ("sub-workflow", "manual")
 _ONLY_PUBLISHED = (
     "the server starts only published workflows, but cannot publish one that has only a manual trigger; use "
     'start="mcp" with mode="manual", or give it a sub-workflow trigger'
 )
 _NOT_ACTIVE = "Workflow is not active and cannot be executed."
-# The service lets other workflows start a workflow a moment after it was activated.
+# Other workflows can start a workflow only some moments after its activation.
 PUBLISHED_WITHIN_SECONDS = 10.0
 _PAUSE_SECONDS = 0.5
 
@@ -55,7 +55,7 @@ class BridgeStartMethod:
         self._request, self._client = request, client
 
     def reason_unavailable(self) -> str | None:
-        """Why this method cannot start the workflow and what would change that; None if nothing speaks against it."""
+        """Say why this method cannot start the workflow, and what would change that; None if it can."""
         request = self._request
         if request.mode == "manual":
             return "the bridge runs the published version, not the draft"
@@ -75,7 +75,7 @@ class BridgeStartMethod:
         return bool(self._request.triggers_ever(set(_BEGUN_AT)))
 
     def keeps_executions(self) -> bool:
-        """Whether the executions that it searches are kept: those of the bridge."""
+        """Whether the executions that it searches, which are those of the bridge, are kept."""
         return all(one.keeps_executions for one in all_bridges(self._client))
 
     def earlier(self, start: IdempotentStart) -> EarlierRuns:
@@ -85,7 +85,7 @@ class BridgeStartMethod:
         return find_earlier_runs(start.client, search, start.attempt.key, start.stopped)
 
     def starter(self, start: IdempotentStart) -> BridgeStarter:
-        """Check the payload, install the bridge if there is none, and activate the workflow if it has to be."""
+        """Check the payload, install the bridge if there is none, and activate the workflow if necessary."""
         request = self._request
         request.refuse_rendered_text()
         items = _items(request.payload)
@@ -98,7 +98,7 @@ class BridgeStartMethod:
         return Children(self._request.workflow.id, start.stopped)
 
     def _bridge(self, client: ServiceClient) -> Workflow:
-        """The bridge of the workflow's project, or any that takes calls of this connection."""
+        """Find the bridge of the workflow's project or any that accepts this connection's calls, or install one."""
         secret = BridgeSecret(client.transport.config)
         bridges = [one for one in all_bridges(client) if one.active]
         found = find_bridge(bridges, secret, project_id=project_of(self._request.workflow))
@@ -112,7 +112,7 @@ class BridgeStartMethod:
         try:
             self._request.make_active(client)
         except ServiceInvalidRequestError as error:
-            # Older servers cannot activate it and start it all the same. Others do not: then the bridge says so.
+            # Older servers cannot activate it, but can start it. If a server cannot, the bridge reports that.
             log.info("%s was not activated: %s", self._request.label, error)
 
 
@@ -121,7 +121,7 @@ class BridgeStarter(CallStarter):
 
     :param bridge: the bridge.
     :param items: the input of the workflow.
-    :param children: what the bridge starts.
+    :param children: the executions of the workflow that the bridge has started.
     """
 
     answers_at_once = True
@@ -148,7 +148,7 @@ class BridgeStarter(CallStarter):
         )
 
     def started_by(self, answer: WebhookAnswer) -> str | None:
-        """The execution that a call has started; None if the workflow cannot be started yet."""
+        """Find the execution that the call has started; None if the workflow cannot be started yet."""
         execution_id = answer.execution_id
         if execution_id is None:
             raise ServiceRunInDoubtError(
@@ -164,12 +164,12 @@ class BridgeStarter(CallStarter):
         return None
 
     def _published_by(self) -> float:
-        """Until when the server may not know yet that the workflow was activated."""
+        """Return the time until which the server may not know yet that the workflow was activated."""
         self._deadline = self._deadline or clock().monotonic() + PUBLISHED_WITHIN_SECONDS
         return self._deadline
 
     def is_refusal(self, error: errors.ServiceApiError) -> bool:
-        """Whether a failed call certainly ran nothing, and will not if it is made again."""
+        """Whether a failed call certainly ran nothing, and would not if it were repeated."""
         if isinstance(error, ServiceWebhookRefusedError):
             log.error("Bridge %s refuses the calls of this connection; install it again", self._bridge.id)
         return is_refusal(error)
@@ -189,7 +189,7 @@ class BridgeStarter(CallStarter):
 
 
 def _first_trigger(request: RunRequest) -> Trigger | None:
-    """The trigger at which the service begins, whichever is named: one for sub-workflows before a manual one."""
+    """Return the trigger that begins the run, whichever is named: one for sub-workflows rather than a manual one."""
     for kind in _BEGUN_AT:
         found = next((one for one in request.all_triggers() if one.kind == kind), None)
         if found is not None:
@@ -198,7 +198,7 @@ def _first_trigger(request: RunRequest) -> Trigger | None:
 
 
 def _is_out_of_reach(workflow: Workflow) -> bool:
-    """Whether other workflows cannot start it, because it has only a manual trigger. Older servers start drafts."""
+    """Whether other workflows cannot start it, because its only trigger is manual. Older servers start drafts."""
     starts_drafts = "source_workflow_id" not in workflow.model_fields_set
     kinds = [str(node.get("type")) for node in workflow.nodes or [] if not node.get("disabled")]
     others = [kind for kind in kinds if kind.endswith(("Trigger", ".webhook")) and not kind.endswith(".manualTrigger")]
@@ -210,7 +210,7 @@ def _is_too_early(started: Started) -> bool:
 
 
 def _items(payload: Any) -> list[Any]:
-    """The input items of a workflow: a mapping is one item, None an empty one.
+    """Return the input items of a workflow: a mapping is one item, and None an empty one.
 
     :raises ServiceInputError: the payload is neither a mapping nor a list of mappings.
     """

@@ -1,7 +1,7 @@
 """Start a workflow through the service's MCP endpoint, which names the execution that it starts.
 
-The run key travels where the trigger takes data of any shape. A schedule, a chat or a manual trigger does not: if the
-answer to its call is lost, only the executions that were started since show whether the call has started one.
+The call carries the run key if the trigger takes data of any shape. A schedule, a chat or a manual trigger does not: if
+the answer to its call is lost, only the executions that were started since show whether the call has started one.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ KEY_IN_FORM = KeyLocation(RUN_KEY_FIELD, "trigger", _fields)
 class _Call(NamedTuple):
     """How triggers of a kind are called.
 
-    :param location: where the call leaves the run key; None where it cannot.
-    :param mode: of the executions that such calls make of the published version.
+    :param location: where the call leaves the run key; None if it cannot.
+    :param mode: mode of the executions of the published version that such calls start.
     """
 
     location: KeyLocation | None
@@ -86,7 +86,7 @@ class McpStartMethod:
         self._request, self._client = request, client
 
     def reason_unavailable(self) -> str | None:
-        """Why this method cannot start the workflow and what would change that; None if nothing speaks against it."""
+        """Say why this method cannot start the workflow, and what would change that; None if it can."""
         request, kinds = self._request, _STARTED_IN[self._request.mode]
         if not request.triggers(kinds):
             return request.missing_trigger_message(kinds)
@@ -125,7 +125,7 @@ class McpStartMethod:
         )
 
     def starter(self, start: IdempotentStart) -> McpStarter:
-        """Check the call, make the workflow available in MCP, and activate it if it has to be."""
+        """Check the call, make the workflow available in MCP, and activate it if necessary."""
         request = self._request
         trigger = request.single_trigger(_STARTED_IN[request.mode])
         if trigger.kind != "chat":
@@ -139,7 +139,7 @@ class McpStartMethod:
         request.refuse_archived()
         _make_available(request, start.client)
         if inputs is None:
-            start.client.mcp.require_modes(stopped=start.stopped)  # in its own time, not in that of the call
+            start.client.mcp.require_modes(stopped=start.stopped)  # before the call, to leave the call its time
         if request.mode == "production":
             request.make_active(start.client)
         search, after = self._search_by_key(trigger, clock().utcnow() - CLOCK_SKEW), 0
@@ -149,13 +149,13 @@ class McpStartMethod:
         return McpStarter(request, McpCall(trigger.node, inputs, after), start, search)
 
     def _triggers_ever(self) -> list[Trigger]:
-        """The triggers that earlier attempts may have started by MCP, except those whose runs another method finds."""
+        """Return the triggers that may have been called through MCP, except those whose runs another method finds."""
         request = self._request
         others = {"webhook"} if request.start == "auto" and request.mode == "production" else set()
         return request.triggers_ever(_STARTED_IN[request.mode] - others)
 
     def _search_by_key(self, trigger: Trigger, since: datetime | None) -> Search | None:
-        """A search for the executions of calls that carry a key; None where calls carry none."""
+        """Make a search for the executions of calls that carry a key; None if calls carry none."""
         location = _CALLS[trigger.kind].location
         if location is None:
             return None
@@ -173,7 +173,7 @@ class McpCall(NamedTuple):
     """A call of the endpoint.
 
     :param trigger_node: name of the node that begins the run.
-    :param inputs: what it takes.
+    :param inputs: data for the node.
     :param after: number of the newest execution before the call; 0 if it does not matter.
     """
 
@@ -212,7 +212,7 @@ class McpStarter(CallStarter):
         )
 
     def look_meanwhile(self, is_answered: IsAnswered) -> str | None:
-        """Look for the execution, and give a call up whose answer must have been lost.
+        """Search for the execution, and give up a call whose answer must have been lost.
 
         :raises ServiceRunInDoubtError: the call is given up, and may have started an execution.
         """
@@ -223,10 +223,10 @@ class McpStarter(CallStarter):
         found = runs.own(self._key)
         if found is not None:
             return found
-        if any(one.status == "new" for one in runs.unreadable):  # it may wait for its turn, unanswered until then
+        if any(one.status == "new" for one in runs.unreadable):  # it may be queued, without an answer until it runs
             self._overdue_at, self._was_overdue = clock().monotonic() + self._overdue_seconds, False
             return None
-        if not self._was_overdue:  # its run may have begun during this search: the answer is on its way
+        if not self._was_overdue:  # the run may have begun during this search, and its answer may be on its way
             self._was_overdue = True
             return None
         doubt = runs.doubt(self._client.base_url, all_are_kept=self._is_kept)
@@ -236,7 +236,7 @@ class McpStarter(CallStarter):
         )
 
     def started_by(self, answer: StartedExecution) -> str:
-        """The execution that the endpoint names."""
+        """Return the execution that the endpoint names."""
         return answer.execution_id
 
     def is_refusal(self, error: errors.ServiceApiError) -> bool:
@@ -245,7 +245,7 @@ class McpStarter(CallStarter):
 
 
 def _inputs(trigger: Trigger, payload: Any, key: RunKey) -> dict[str, Any] | None:
-    """What the call passes to a trigger.
+    """Return the data that the call passes to a trigger.
 
     :raises ServiceInputError: the trigger does not take such a payload.
     """

@@ -1,4 +1,4 @@
-"""What every method to start a workflow offers."""
+"""The interface of every start method."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
 
 
 class StartMethod(Protocol):
-    """A method to start a workflow, for one request."""
+    """A start method, for one request."""
 
-    #: The word that asks for it.
+    #: The value of ``start`` that chooses it.
     name: ClassVar[str]
 
     def __init__(self, request: RunRequest, client: ServiceClient) -> None: ...
 
     def reason_unavailable(self) -> str | None:
-        """Why this method cannot start the workflow and what would change that; None if nothing speaks against it."""
+        """Say why this method cannot start the workflow, and what would change that; None if it can."""
 
     def may_have_been_used(self) -> bool:
-        """Whether an earlier attempt may have used this method, even if it is not available any more."""
+        """Whether an earlier attempt may have used this method, even if it is no longer available."""
 
     def keeps_executions(self) -> bool:
-        """Whether the service keeps the executions that this method starts. If so, what is not found does not exist."""
+        """Whether the service keeps the executions that this method starts: then what is not found does not exist."""
 
     def earlier(self, start: IdempotentStart) -> EarlierRuns:
         """Find the executions that earlier attempts have started with this method; starts nothing."""
@@ -34,5 +34,5 @@ class StartMethod(Protocol):
     def starter(self, start: IdempotentStart) -> Starter:
         """Check all that can be checked, and make the workflow ready; starts nothing.
 
-        :raises ServiceInputError: the workflow cannot be started as it is asked for.
+        :raises ServiceInputError: the workflow cannot be started as requested.
         """

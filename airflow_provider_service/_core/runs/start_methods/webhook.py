@@ -47,7 +47,7 @@ class WebhookStartMethod:
         self._request, self._client = request, client
 
     def reason_unavailable(self) -> str | None:
-        """Why this method cannot start the workflow; None if nothing speaks against it."""
+        """Say why this method cannot start the workflow; None if it can."""
         if self._request.mode == "manual":
             return "a webhook runs the published version, not the draft"
         if not self._request.triggers({"webhook"}):
@@ -74,7 +74,7 @@ class WebhookStartMethod:
         return find_earlier_runs(start.client, search, start.attempt.key, start.stopped)
 
     def starter(self, start: IdempotentStart) -> WebhookStarter:
-        """Check the call, and activate the workflow if it has to be."""
+        """Check the call, and activate the workflow if necessary."""
         request = self._request
         request.refuse_rendered_text()
         trigger = start.client.webhooks.find(request.workflow, request.trigger_node, method=request.webhook_method)
@@ -90,7 +90,7 @@ class WebhookStartMethod:
 def _stored_files(files: Mapping[str, Any] | None) -> Mapping[str, FileSource] | None:
     """Resolve paths as Airflow does: ``/path``, ``s3://bucket/key``, or ``s3://conn_id@bucket/key``.
 
-    :raises ServiceInputError: a path names an object storage that is not known or not installed.
+    :raises ServiceInputError: a path names an object storage that is unknown or not installed.
     """
     if not isinstance(files, Mapping):
         return files
@@ -107,7 +107,7 @@ def _stored_file(name: str, path: str) -> FileSource:
 
 
 class WebhookStarter(CallStarter):
-    """Calls a webhook until it is known which execution the call made.
+    """Calls a webhook until it is known which execution the call started.
 
     :param trigger: the webhook.
     :param files: files that the call carries, by the name of their field.
@@ -139,11 +139,11 @@ class WebhookStarter(CallStarter):
         )
 
     def is_refusal(self, error: errors.ServiceApiError) -> bool:
-        """Whether a failed call certainly ran nothing, and will not if it is made again."""
+        """Whether a failed call certainly ran nothing, and would not if it were repeated."""
         return is_refusal(error)
 
     def started_by(self, answer: WebhookAnswer) -> str:
-        """The execution that a call has started: the one that its answer names, or that a search finds."""
+        """Find the execution that the call has started: its answer names it, or a search finds it."""
         named = answer.execution_id
         claim = _Claim.FALSE if named is None else self._judge(named)
         if claim is _Claim.PROVEN:
@@ -166,7 +166,7 @@ class WebhookStarter(CallStarter):
         raise self._not_found(answer, runs.unreadable)
 
     def _judge(self, execution_id: str) -> _Claim:
-        """Judge an answer that names an execution: a workflow may pass on an id that it was given."""
+        """Judge an answer that names an execution: a workflow may pass on the id of another one."""
         try:
             execution = self._client.executions.get(execution_id, include_data=True)
         except errors.ServiceNotFoundError:
@@ -183,7 +183,7 @@ class WebhookStarter(CallStarter):
         return _Claim.FALSE
 
     def _patience(self, claim: _Claim) -> float:
-        """Seconds to look for an execution that carries the key."""
+        """Return the number of seconds to search for an execution that carries the key."""
         if claim is _Claim.LIKELY:
             return 0.0
         if claim is _Claim.DOUBTFUL:
@@ -207,7 +207,7 @@ class WebhookStarter(CallStarter):
 
 
 class _Claim(Enum):
-    """Whether an execution that an answer names is the one that the call made."""
+    """Whether an execution that an answer names is the one that the call started."""
 
     PROVEN = "it carries the run key"
     LIKELY = "it cannot be read, its data is hidden, or it was not kept"
