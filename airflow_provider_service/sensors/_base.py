@@ -1,4 +1,4 @@
-"""Base of all sensors: their common arguments, and how the end of a wait passes through Airflow's own sensor."""
+"""The base of all sensors: their common arguments, and the end of a wait inside Airflow's own sensor."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_service._airflow.task_arguments import Duration, SensorArguments, Templated
 
-#: A wait in the worker that has less time left is over: more than passes between a poll and Airflow's own check.
+#: A wait in the worker is over if less time is left: more than passes between a poll and Airflow's own check.
 LAST_SECONDS = 0.1
 
 
@@ -38,14 +38,14 @@ class ServiceBaseSensor(CheckedArguments, BaseSensorOperator):
     """Base of all sensors."""
 
     template_fields: Sequence[str] = ("service_conn_id",)
-    #: The addresses that this process has pushed by the keys of their XComs; None unless it has begun the task.
+    #: The addresses that this process has pushed, by XCom key; None if it has not begun the task.
     pushed_links: dict[str, str] | None = None
     ui_color = "#ede9fe"
     checks = {
         "fault_tolerance": SECONDS_OR_ZERO,
         "deferrable": require_flag,
         "poke_interval": SECONDS_OR_ZERO,
-        "timeout": optional(SECONDS_OR_ZERO),  # Airflow's own check allows values that clocks cannot represent
+        "timeout": optional(SECONDS_OR_ZERO),  # Airflow's own check accepts values that clocks cannot represent
     }
 
     def __init__(
@@ -74,12 +74,12 @@ class ServiceBaseSensor(CheckedArguments, BaseSensorOperator):
     def _poke_until_done(self, context: Context) -> Any:
         """Wait as Airflow's own sensor does.
 
-        :raises Ended: the wait ended in another way than the one that ``poke`` returns.
+        :raises Ended: the wait ended in a way that ``poke`` cannot return.
         """
         return super().execute(context)
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
-        """End the task according to the event of the trigger, or as Airflow does if there is none."""
+        """End the task according to the event of the trigger, or as Airflow does without an event."""
         if next_method == "execute_complete":
             # execute_complete decides whether to skip; the method of Airflow's sensor would replace the message.
             return BaseOperator.resume_execution(self, next_method, next_kwargs, context)
@@ -91,7 +91,7 @@ class ServiceBaseSensor(CheckedArguments, BaseSensorOperator):
         return max(self.poke_interval, LEAST_POLL_SECONDS)
 
     def began(self, context: Context) -> float:
-        """When the wait began, in seconds of the epoch: rescheduled, that was before the first pause."""
+        """Return when the wait began, in seconds since the epoch: if it is rescheduled, before the first pause."""
         first = getattr(context["ti"], "get_first_reschedule_date", None) if self.reschedule else None
         moment = first(context) if first else None
         return moment.timestamp() if moment else clock().now()

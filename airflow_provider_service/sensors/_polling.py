@@ -1,4 +1,4 @@
-"""What all polling sensors share: their modes, their deadline, and the faults that they tolerate."""
+"""The base of all polling sensors: their modes, their deadline, and the faults that they tolerate."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class PollingSensor(ServiceBaseSensor):
 
     @abstractmethod
     def to_check(self) -> Check:
-        """What to poll.
+        """Return the condition to poll.
 
-        :raises ServiceInputError: the arguments do not say.
+        :raises ServiceInputError: the arguments do not describe one.
         """
 
     @abstractmethod
     def to_trigger(self, **arguments: Any) -> Any:
-        """The trigger that goes on polling."""
+        """Return the trigger that continues to poll."""
 
     def _execute(self, context: Context) -> Any:
         with fail_without_retry():
@@ -64,7 +64,7 @@ class PollingSensor(ServiceBaseSensor):
             clock().sleep(self._watch.pause(self.poll_interval), self._deadline)
             outcome = self._poll()
         if outcome is None or (outcome.verdict == "unmet" and self._seconds_left < LAST_SECONDS):
-            # Airflow's own check of the limit has a different message, so it must not come first.
+            # Airflow's own check of the timeout has a different message, so it must not come first.
             outcome = self._watch.timed_out()
         if outcome.verdict in ("timed_out", "unreadable"):
             raise Ended(outcome)

@@ -54,13 +54,13 @@ __all__ = ["ServiceExecutionSensor"]
 
 
 class ServiceExecutionSensor(ServiceBaseSensor):
-    """Wait until an execution has ended. It only reads, and is safe to repeat.
+    """Wait until an execution has ended. Only reads; safe to repeat.
 
     The task succeeds on ``success``. On ``error``, ``canceled`` and ``crashed`` it fails without further retries, with
     the failing node, the service's message and the URL of the execution. On ``new``, ``running``, ``waiting`` and
     unknown statuses the wait continues. All modes judge an execution in the same way. With ``soft_fail``, Airflow skips
-    the task if the execution failed, vanished or did not end in time. If a read fails, the wait repeats it, and later a
-    retry of the task does, unless a person must change something first.
+    the task if the execution failed, vanished or did not end in time. The wait repeats failed
+    reads, and a retry of the task repeats them later, unless a person has to change something first.
 
     If the execution has not ended after ``timeout``, the sensor raises ``AirflowSensorTimeout`` and leaves it running.
     If the execution could not be observed, it raises ``ServiceWaitError``, which Airflow retries. Any other failure is
@@ -74,7 +74,7 @@ class ServiceExecutionSensor(ServiceBaseSensor):
     :param execution_id: id of the execution.
     :param on_vanished: what to do if the execution cannot be found: ``"fail"`` (the default) or ``"succeed"``. It
         was deleted or pruned, its workflow does not save such executions, the id is wrong, or the key may not see it.
-        With ``"succeed"`` a wrong id thus succeeds at once, and without output; the log has a warning then.
+        With ``"succeed"``, even a wrong id succeeds at once, without output and with a warning in the log.
     :param fault_tolerance: seconds, or a timedelta, for which polls may keep failing before the task fails; 300 seconds
         by default.
     :param deferrable: wait in the triggerer, where thousands of waits share their requests; the default is Airflow's
@@ -89,7 +89,8 @@ class ServiceExecutionSensor(ServiceBaseSensor):
         leaves such output out.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url"}``, and with
-        ``return_output`` also ``{"output", "output_items", "output_path"}``, as of :class:`ServiceRunWorkflowOperator`.
+        ``return_output`` also ``{"output", "output_items", "output_path"}``, as from
+        :class:`ServiceRunWorkflowOperator`.
     """
 
     template_fields: Sequence[str] = ("service_conn_id", "execution_id", "output_path")
@@ -160,13 +161,13 @@ class ServiceExecutionSensor(ServiceBaseSensor):
     def poke(self, context: Context) -> PokeReturnValue:
         """Read the execution once.
 
-        :raises AirflowSkipException: the wait is over, but poking cannot end it: it ended without success, or output
-            is to be read. ``execute`` then decides what that means.
+        :raises AirflowSkipException: the wait is over, but a poke cannot end it: it did not succeed, or output is to be
+            read. ``execute`` then decides what that means.
         """
         from airflow.providers.common.compat.sdk import PokeReturnValue
 
         outcome = self._observe(context)
-        # What is read of an execution that has succeeded is read after the wait, so that its faults are not the wait's.
+        # The output is read after the wait, so that a fault in reading it is not a fault of the wait.
         if outcome and (outcome.verdict != "succeeded" or self.return_output != "none"):
             raise Ended(outcome)
         return PokeReturnValue(is_done=outcome is not None, xcom_value=outcome and self._settle(outcome))
@@ -180,7 +181,7 @@ class ServiceExecutionSensor(ServiceBaseSensor):
             return self._settle(outcome)
 
     def _observe(self, context: Context) -> Outcome | None:
-        """Read the execution, again and again while reads fail; return None while the wait continues."""
+        """Read the execution, repeatedly if reads fail; return None while the wait continues."""
         from airflow_provider_service._core.waits.watch import Watch
         from airflow_provider_service.client import ServiceClient
         from airflow_provider_service.hooks.service import ServiceHook
@@ -193,12 +194,12 @@ class ServiceExecutionSensor(ServiceBaseSensor):
             return broken(watch.execution_id, error)
         with ServiceClient(config.one_try()) as client:
             outcome = watch.poll(client)
-            # The triggerer itself tolerates faults, without occupying a worker.
+            # In a deferred wait, the triggerer tolerates faults, without occupying a worker.
             while outcome is None and watch.in_trouble and not self.deferrable:
                 clock().sleep(min(self.poll_interval, FAULT_PAUSE_SECONDS), self._wait.deadline)
                 outcome = watch.poll(client)
             self._link(context, client, watch)
-        # Airflow's own check of the limit has a different message, so it must not come first.
+        # Airflow's own check of the timeout has a different message, so it must not come first.
         is_over = not self.deferrable and watch.seconds_left < LAST_SECONDS
         return outcome or (watch.timed_out() if is_over else None)
 

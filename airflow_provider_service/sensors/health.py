@@ -21,7 +21,7 @@ __all__ = ["ServiceWorkflowHealthSensor"]
 
 
 class ServiceWorkflowHealthSensor(PollingSensor):
-    """Wait until no workflow breaches a threshold. It only reads, and is safe to repeat.
+    """Wait until no workflow breaches a threshold. Only reads; safe to repeat.
 
     Statistics, thresholds and the choice of workflows work as in ``ServiceWorkflowHealthCheckOperator``. Give at least
     one threshold; a threshold of None, the default, is not checked.
@@ -36,7 +36,7 @@ class ServiceWorkflowHealthSensor(PollingSensor):
     :param tag_id: id of a tag; all workflows that have it are checked, even if they are inactive and did not run.
     :param tag_name: exact name of the tag, instead of its id.
     :param project_id: id of a project; its active workflows are checked, and those that ran within the window. With
-        ``workflow_name`` or a tag, the project in which to look.
+        ``workflow_name`` or a tag, the project to which the search is limited.
     :param project_name: exact name of the project, instead of its id.
     :param all_workflows: True to check the active workflows of every project, and those that ran within the window;
         False by default.
@@ -103,13 +103,13 @@ class ServiceWorkflowHealthSensor(PollingSensor):
         self.check_arguments()
 
     def to_check(self) -> HealthPoll:
-        """The check that the arguments describe."""
+        """Return the check that the arguments describe."""
         check = HealthCheck.of(self)
         require(check.thresholds, "give at least one threshold")
         return HealthPoll(check)
 
     def to_trigger(self, **arguments: Any) -> Any:
-        """The trigger that goes on polling."""
+        """Return the trigger that continues to poll."""
         from airflow_provider_service.triggers.health import ServiceWorkflowHealthTrigger
 
         return ServiceWorkflowHealthTrigger(**arguments)

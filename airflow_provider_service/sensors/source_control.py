@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = ["ServiceSourceControlSensor"]
 
-#: Default time between two polls: for each, the service compares with the repository.
+#: Default number of seconds between two polls, for each of which the service compares itself with the repository.
 POLL_SECONDS = 60.0
 
 
 class ServiceSourceControlSensor(PollingSensor):
-    """Wait until there are changes to pull or to push, or until there are none left. It only reads; safe to repeat.
+    """Wait until there are changes to pull or to push, or until none are left. Only reads; safe to repeat.
 
     A poll shows what ``preview=True`` of ``ServicePullSourceControlOperator`` and ``ServicePushSourceControlOperator``
     shows. The service offers no other status.
@@ -71,11 +71,11 @@ class ServiceSourceControlSensor(PollingSensor):
         self.check_arguments()
 
     def to_check(self) -> SourceControlCheck:
-        """The check that the arguments describe."""
+        """Return the check that the arguments describe."""
         return SourceControlCheck.of_values(direction=self.direction, state=self.state, types=self.types)
 
     def to_trigger(self, **arguments: Any) -> Any:
-        """The trigger that goes on polling."""
+        """Return the trigger that continues to poll."""
         from airflow_provider_service.triggers.source_control import ServiceSourceControlTrigger
 
         return ServiceSourceControlTrigger(**arguments)

@@ -1,4 +1,4 @@
-"""What all polling triggers share."""
+"""The base of all polling triggers."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from airflow_provider_service.client._clock import clock
 if TYPE_CHECKING:
     from airflow_provider_service._core.waits.conditions import Check
 
-# What a poll may take that begins at the deadline.
+# Seconds that a poll may take if it begins at the deadline.
 LAST_POLL_SECONDS = 30.0
-# Polls at a time in one triggerer: each occupies a thread and reads pages.
+# Polls at a time in one triggerer: each occupies a thread and may read several pages.
 POLLS_AT_A_TIME = 5
 
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
@@ -87,7 +87,7 @@ class PollingTrigger(BaseTrigger):
                 self.log.info("Still waiting: %s", outcome.message)
 
     async def _poll(self, watch: PollWatch) -> PollOutcome | None:
-        # Loaded in a thread: it takes a third of a second, which would stall the event loop.
+        # Imported in a thread: the import takes a third of a second, which would stall the event loop.
         connection = await in_daemon_thread(import_module, "airflow_provider_service._airflow.connection")
 
         async def poll() -> PollOutcome | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["ServiceExecutionEventTrigger"]
 
 
-# What runs only in a triggerer is imported in the methods, because DAG files import this module.
+# The methods import what only a triggerer needs, because DAG files import this module.
 class ServiceExecutionEventTrigger(BaseEventTrigger):
     """Fires whenever an execution of the selected workflows has ended; for an ``AssetWatcher``.
 
@@ -33,28 +33,28 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
     The watch begins with its first poll; executions that ended before are not reported. On Airflow 3.3 and newer,
     watchers of the same connection and interval share one poll; on older versions, each has its own.
 
-    On Airflow 3.3 and newer, a watcher continues after a restart where it was, and misses no end, however the triggerer
-    ended: an event counts as reported only once it is in Airflow's database. If a triggerer dies or stops within about
-    two seconds after an event, or is so overloaded that Airflow gives the watch to another one, an end may be reported
-    again, with the same ``execution_id`` and ``status``. Otherwise each end is reported once. The watch starts from
-    scratch:
+    On Airflow 3.3 and newer, a watcher continues after a restart where it had stopped, and misses no end, however the
+    triggerer ended: an event counts as reported only once it is in Airflow's database. If a triggerer dies or stops
+    within about two seconds after an event, or is so overloaded that Airflow gives the watch to another one, an end may
+    be reported again, with the same ``execution_id`` and ``status``. Otherwise each end is reported once. The watch
+    starts from scratch:
 
-    - after a restart on Airflow before 3.3, or if several assets share a watcher, which Airflow keeps no state for;
+    - after a restart on Airflow before 3.3, or if several assets share a watcher, for which Airflow keeps no state;
     - when the selection, ``statuses``, the connection or its address changes;
     - when the executions that it has seen no longer exist, because the service has another database.
 
     The workflows must save the executions whose ends are to be reported.
 
     The event is ``{"execution_id", "workflow_id", "status", "started_at", "stopped_at", "url"}``, with
-    ``return_output`` also ``{"output", "output_items", "output_path"}`` if the execution succeeded. The output is None
-    if it is larger than 48 kB of JSON or cannot be read, which the log of the triggerer then says; the end is reported
-    in any case.
+    ``return_output`` also ``{"output", "output_items", "output_path"}`` if the execution succeeded. If the output is
+    larger than 48 kB of JSON or cannot be read, it is None, and the log of the triggerer has a warning; the end is
+    reported in any case.
 
     :param workflow_id: id of the workflow, or a list of several.
     :param workflow_name: exact name of the workflow, or a list of several.
     :param tag_id: id of a tag: the workflows that carry it.
     :param tag_name: exact name of a tag, instead of its id.
-    :param project_id: id of a project: its workflows, or where to look for the workflows of the names or of the tag.
+    :param project_id: id of a project: its workflows; with names or a tag, the project to which they are limited.
     :param project_name: exact name of that project, instead of its id.
     :param all_workflows: True to select all workflows that the key may see; False by default.
     :param statuses: final statuses that fire: ``"success"``, ``"error"``, ``"canceled"``, ``"crashed"``; default all.
@@ -150,7 +150,7 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
 def _wanted_output(return_output: ReturnOutput, max_items: int | None) -> WantedOutput | None:
     require_output("return_output", return_output)
     if return_output == "none" and max_items is None:
-        return None  # without loading what reads output
+        return None  # without importing the module that reads output
     from airflow_provider_service._core.runs.output import WantedOutput
 
     return WantedOutput.of(return_output, max_items, None)

@@ -33,7 +33,7 @@ _is_loaded = False
 
 
 async def _load() -> None:
-    """Import the poller once, in a thread: it takes a third of a second, which would stall the event loop."""
+    """Import the poller once, in a thread: the import takes a third of a second, which would stall the event loop."""
     global _is_loaded
     if not _is_loaded:
         await in_daemon_thread(import_module, "airflow_provider_service._core.waits.poller")
@@ -45,7 +45,7 @@ class ServiceExecutionTrigger(BaseTrigger):
 
     The event is ``{"execution_id", "verdict", "message", "status", "workflow_id", "started_at", "stopped_at", "url",
     "final", "is_overdue"}``. The verdict is ``"succeeded"``, ``"failed"``, ``"vanished"``, ``"timed_out"`` or
-    ``"unobservable"``. Of the last, ``final`` says whether trying again is pointless, and ``is_overdue`` whether the
+    ``"unobservable"``. With the last one, ``final`` says whether a retry is pointless, and ``is_overdue`` whether the
     deadline has passed.
 
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``.
@@ -54,7 +54,7 @@ class ServiceExecutionTrigger(BaseTrigger):
     :param timeout: seconds, or a timedelta, from the beginning of the wait to the deadline, for messages.
     :param poll_interval: seconds, or a timedelta, between two polls; waits of the same interval share their requests.
         10 seconds by default.
-    :param on_vanished: ``"fail"`` (the default) or ``"succeed"`` when the execution cannot be found.
+    :param on_vanished: ``"fail"`` (the default) or ``"succeed"`` if the execution cannot be found.
     :param fault_tolerance: seconds, or a timedelta, for which polls may keep failing; 300 seconds by default.
     :param cancel_on_kill: stop the execution if a user marks the deferred task as success or failed (Airflow 3.3 and
         newer); False by default.
@@ -87,7 +87,7 @@ class ServiceExecutionTrigger(BaseTrigger):
 
     @property
     def wait(self) -> Wait:
-        """The wait. It is not stored, because every object of thousands of waits slows Python's garbage collector."""
+        """The wait. It is not stored, because the objects of thousands of waits slow Python's garbage collector."""
         return Wait.of(self)
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -99,8 +99,8 @@ class ServiceExecutionTrigger(BaseTrigger):
 
     def run(self) -> AsyncIterator[TriggerEvent]:
         """Wait, and emit the outcome."""
-        # Not an async generator, and all in one coroutine: the objects of thousands of waits make Python's garbage
-        # collector slow, which stalls the event loop.
+        # Not an async generator, and all in one coroutine: the objects of thousands of waits slow Python's garbage
+        # collector, which stalls the event loop.
         self._has_fired = False
         return self
 
@@ -125,7 +125,7 @@ class ServiceExecutionTrigger(BaseTrigger):
         return TriggerEvent(outcome.to_event())
 
     async def on_kill(self) -> None:
-        """Stop the execution, if ``cancel_on_kill`` is set and Airflow confirms that somebody ended the task."""
+        """Stop the execution, if ``cancel_on_kill`` is set and Airflow confirms that a user ended the task."""
         if not self.cancel_on_kill:
             return
         work = asyncio.create_task(self._stop_if_killed())

@@ -16,9 +16,9 @@ class ServiceWorkflowHealthTrigger(PollingTrigger):
     """Fires once, when no threshold is breached, when the statistics cannot be read, or when the deadline has passed.
 
     The event is ``{"verdict", "message", "result", "final"}``. The verdict is ``"met"``, ``"timed_out"`` or
-    ``"unreadable"``; ``result`` holds the statistics as the task returns them, and ``final`` says whether trying again
-    is pointless. The choice of workflows and the thresholds are those of ``ServiceWorkflowHealthSensor``; thresholds
-    that are None, the default of each, are not checked.
+    ``"unreadable"``; ``result`` holds the statistics as the task returns them, and ``final`` says whether a retry is
+    pointless. The choice of workflows and the thresholds are those of ``ServiceWorkflowHealthSensor``; a threshold of
+    None, the default, is not checked.
 
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``.
     :param deadline: Unix time, in seconds, at which the wait ends; it stays the same if the triggerer restarts.

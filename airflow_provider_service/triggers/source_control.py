@@ -16,7 +16,7 @@ class ServiceSourceControlTrigger(PollingTrigger):
     """Fires once, when source control is in the desired state, when it cannot be read, or when the deadline has passed.
 
     The event is ``{"verdict", "message", "result", "final"}``. The verdict is ``"met"``, ``"timed_out"`` or
-    ``"unreadable"``; ``result`` holds the changes as the task returns them, and ``final`` says whether trying again is
+    ``"unreadable"``; ``result`` holds the changes as the task returns them, and ``final`` says whether a retry is
     pointless.
 
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``.

@@ -1,1 +1,1 @@
-"""Waiting for executions: what counts as their end, and thousands of waits that share requests."""
+"""Wait for executions: judge how they ended, and let thousands of waits share their requests."""

@@ -1,4 +1,4 @@
-"""Waits for a condition that no event announces: what a sensor polls in the worker and in the triggerer."""
+"""Wait for a condition that no event announces, which a sensor polls in the worker or in the triggerer."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class PollResult(NamedTuple):
     """What one poll saw.
 
     :param is_met: whether the condition of the wait is met.
-    :param message: what was seen, in one line.
-    :param result: what a task returns of it.
+    :param message: the observation, in one line.
+    :param result: what a task returns about it.
     """
 
     is_met: bool
@@ -31,11 +31,11 @@ class PollResult(NamedTuple):
 
 
 class Check(Protocol):
-    """What is polled. It holds only what a trigger may store."""
+    """A condition to poll. It holds only values that a trigger may store."""
 
     @property
     def subject(self) -> str:
-        """What is read, in words."""
+        """What is read, for messages."""
         ...
 
     @property
@@ -48,7 +48,7 @@ class Check(Protocol):
         ...
 
     def to_arguments(self) -> dict[str, Any]:
-        """The arguments of the sensor and the trigger that describe it."""
+        """Return the arguments of the sensor and the trigger that describe the condition."""
         ...
 
 
@@ -59,7 +59,7 @@ class PollOutcome:
     :param verdict: ``"met"``, ``"unmet"``, ``"timed_out"`` or ``"unreadable"``.
     :param message: one line for the task's log.
     :param result: what a task returns, if it could be read.
-    :param final: of what cannot be read: whether trying the task again is pointless.
+    :param final: if nothing could be read: whether a retry of the task is pointless.
     """
 
     verdict: str
@@ -73,17 +73,17 @@ class PollOutcome:
 
     @classmethod
     def from_event(cls, event: Any) -> PollOutcome:
-        """Read a trigger event; one of another shape counts as something that cannot be read."""
+        """Read a trigger event; one of an unknown shape counts as ``"unreadable"``."""
         if isinstance(event, dict) and event.keys() == {field.name for field in fields(cls)}:
             return cls(**event)
         return cls("unreadable", "the trigger sent an event of an unknown shape")
 
     def settle(self, *, soft_fail: bool, never_fail: bool) -> dict[str, Any]:
-        """End a task that waits as the outcome says.
+        """End a waiting task according to the outcome.
 
-        :param soft_fail: skip instead of failing when what was waited for has not come in time.
+        :param soft_fail: skip instead of failing if the condition was not met in time.
         :param never_fail: skip instead of failing, whatever happened.
-        :returns: what the task returns when it has come.
+        :returns: what the task returns if the condition was met.
         """
         if self.verdict == "met" and self.result is not None:
             log.info("%s", self.message)
@@ -105,7 +105,7 @@ class PollWatch:
     """Polls, and tolerates faults for a while.
 
     :param check: what to poll.
-    :param timeout: seconds that the wait takes at most, for its message.
+    :param timeout: maximum duration of the wait in seconds, for its message.
     :param fault_tolerance: seconds for which polls may keep failing.
     """
 
@@ -119,7 +119,7 @@ class PollWatch:
         return min(interval, FAULT_PAUSE_SECONDS) if self._faults.in_trouble else interval
 
     def poll(self, config: ServiceConfig) -> PollOutcome | None:
-        """Poll once; None if that failed and is tolerated. The call blocks."""
+        """Poll once; None if the poll failed and the failure is tolerated. The call blocks."""
         from airflow_provider_service.client import ServiceClient
 
         try:
@@ -132,7 +132,7 @@ class PollWatch:
         return PollOutcome("met" if result.is_met else "unmet", result.message, result.result)
 
     def timed_out(self) -> PollOutcome:
-        """The outcome of a wait whose deadline has passed. While polls fail, the condition may be met or not."""
+        """The outcome of a wait whose deadline has passed. After a failed poll, the condition may be met or not."""
         error = self._faults.last_error
         if error is not None:
             return unreadable(f"when the deadline passed, {self._check.subject}", error)

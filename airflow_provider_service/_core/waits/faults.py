@@ -1,4 +1,4 @@
-"""For how long a wait tolerates failing polls, and what it logs about them."""
+"""Tolerate failing polls of a wait for some time, and log them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class FaultTolerance:
     A refused key or request is not temporary, and is not tolerated at all. The log gets one line when polls
     begin to fail, and one when they work again.
 
-    :param subject: what is read, in words.
+    :param subject: what is read, for messages.
     :param seconds: for how long polls may keep failing; None tolerates any fault for as long as it lasts.
     """
 
@@ -44,8 +44,8 @@ class FaultTolerance:
     def tolerates(self, error: Exception, *, is_quiet: bool = False) -> bool:
         """Record a failed poll, and return whether the wait goes on.
 
-        :param is_quiet: whether a first failure is not logged yet: the same is read in another way at once, which may
-            work, or it is not read again.
+        :param is_quiet: whether a first failure is not logged yet, because the subject is read in another way at once,
+            or not read again.
         """
         now = clock().monotonic()
         if not self._failures:

@@ -1,13 +1,13 @@
-"""Whether the execution of a task that is being ended must be stopped: Airflow is asked who ended the task.
+"""Decide whether the execution of a task that is being ended must be stopped, by asking Airflow who ended the task.
 
 Airflow calls ``on_kill`` whoever ended a task: a person, a time limit, a shutdown of its worker, or Airflow itself,
-because the process or its API server had not answered for a while. Only the first two mean that nobody wants the
-execution any longer. In the other cases the next attempt looks for the execution and resumes it, and may have done so
-already: a process that stalled is told to end when it wakes up, long after its task was given to another one. The same
-holds for a triggerer that stalled and lost its triggers.
+because the process or its API server had not answered for a while. Only in the first two cases is the execution no
+longer needed. In the others, the next attempt searches for the execution and resumes it. It may already have done so: a
+process that stalled receives the signal to end only when it wakes up, long after another one has taken over its task.
+The same holds for a triggerer that stalled and lost its triggers.
 
-What Airflow answers does not always distinguish these cases. Where it does not, the execution keeps running while an
-attempt is left: it can still be stopped by hand, while one that was stopped although its task waits for it is lost.
+Airflow's answers do not always distinguish these cases. If they do not, the execution keeps running as long as an
+attempt is left: a person can still stop it, but an execution that is stopped while its task waits for it is lost.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# The first question to a triggerer makes it load Airflow's API, which takes many seconds on a busy machine.
+# A triggerer loads Airflow's API for its first question, which takes many seconds on a busy machine.
 ASKING_SECONDS = 60.0
 # A task instance that no longer exists was deleted with its DAG run.
 _DELETED = "deleted"
-# A task that was cleared while a worker ran it, until that worker has ended it.
+# A task that was cleared while a worker ran it has this state until the worker has ended it.
 _CLEARED = "restarting"
-# States in which no attempt waits for the execution or will look for it: a user's action, or a timeout of the DAG run,
-# leads to them. So does the end of the execution, which then has nothing left to stop.
+# States in which no attempt waits for the execution or will search for it. A user's action or a timeout of the DAG run
+# leads to them, and so does the end of the execution, after which there is nothing left to stop.
 _ENDED = frozenset({_DELETED, _CLEARED, "failed", "success", "skipped", "removed", "upstream_failed"})
-# The task waits for an execution, or is about to look for the one that its last attempt left.
+# States in which the task waits for an execution, or is about to search for the one that its last attempt left.
 _AT_WORK = frozenset({"deferred", "running"})
 
 
 class Decision(NamedTuple):
     """What happens to the execution of a task that is being ended.
 
-    :param stops: whether it is stopped; else it keeps running.
+    :param stops: whether it is stopped; otherwise it keeps running.
     :param reason: why, as the end of a sentence.
     """
 
@@ -53,11 +53,11 @@ class Decision(NamedTuple):
 
 
 class TaskNow(NamedTuple):
-    """What Airflow says about a task.
+    """What Airflow knows about a task.
 
     :param state: its state; None while it waits to be scheduled.
-    :param execution_id: the execution that its latest attempt waits for, if that has said so.
-    :param has_moved_on: whether its latest attempt is known to be another one than the attempt that asks.
+    :param execution_id: the execution that its latest attempt waits for, if the attempt has reported it.
+    :param has_moved_on: whether a later attempt than the one that asks is known to have begun.
     """
 
     state: str | None
@@ -66,7 +66,7 @@ class TaskNow(NamedTuple):
 
 
 def ask(ti: Any, attempt: Attempt | None = None) -> TaskNow:
-    """Ask Airflow about a task. Blocks, and raises any error that the question causes.
+    """Ask Airflow about a task. The call blocks, and raises any error that the request causes.
 
     :param ti: the task instance.
     :param attempt: the attempt that asks; None in a triggerer.
@@ -81,14 +81,14 @@ def ask(ti: Any, attempt: Attempt | None = None) -> TaskNow:
 def decide(now: TaskNow, execution_id: str | None, *, attempts_left: bool | None = None) -> Decision:
     """Decide whether an execution is stopped.
 
-    :param now: what Airflow says about the task.
+    :param now: what Airflow knows about the task.
     :param execution_id: the execution that the asking attempt waits for, if it is known.
     :param attempts_left: whether Airflow will try the task again if this attempt ends now; None in a triggerer, whose
         end is not the end of an attempt.
     """
     if now.state in _ENDED:
         return Decision(True, f"Airflow says that the task is '{now.state}'")
-    # After a clear, a new attempt may have begun: usually it resumes the execution, but it may wait for another one.
+    # After the task was cleared, a new attempt may have begun. Usually it resumes the execution, but not always.
     if execution_id is not None and now.execution_id not in {None, execution_id}:
         return Decision(True, f"the task now waits for execution {now.execution_id}")
     if now.state == "running" and not now.has_moved_on and attempts_left is not None:
@@ -99,7 +99,7 @@ def decide(now: TaskNow, execution_id: str | None, *, attempts_left: bool | None
 def undecided(error: BaseException, *, attempts_left: bool) -> Decision:
     """Decide without an answer from Airflow.
 
-    :param error: the error that came instead.
+    :param error: the error of the request.
     :param attempts_left: whether Airflow will try the task again if this attempt ends now.
     """
     return _left_to_the_next(f"Airflow did not say whether the task was ended ({error!r})", attempts_left)
@@ -118,7 +118,7 @@ async def was_killed(ti: TaskInstance | None, execution_id: str) -> bool:
         return False
     try:
         now = await clock().wait_for(in_daemon_thread(ask, ti), ASKING_SECONDS)
-    except Exception as error:  # noqa: BLE001 - whatever it is, nobody knows whether the task was ended
+    except Exception as error:  # noqa: BLE001 - after any error, it is unknown whether the task was ended
         decision = undecided(error, attempts_left=True)
         log.error("Execution %s is not stopped and may still be running: %s", execution_id, decision.reason)
         return False
@@ -135,7 +135,7 @@ def _left_to_the_next(what: str, attempts_left: bool) -> Decision:
 
 
 def _state_of(ti: Any) -> str | None:
-    """The state of a task instance; None while it waits to be scheduled."""
+    """Return the state of a task instance; None while it waits to be scheduled."""
     from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
     found = RuntimeTaskInstance.get_task_states(
@@ -147,7 +147,7 @@ def _state_of(ti: Any) -> str | None:
 
 
 def _in_database(ti: Any) -> tuple[str | None, int]:
-    """The state and the latest attempt of a task instance, on Airflow 2, where tasks may read its database."""
+    """Read the state and the latest attempt of a task instance on Airflow 2, where tasks may read its database."""
     from airflow.models.taskinstance import TaskInstance as Row
 
     row: Any = Row.get_task_instance(  # type: ignore[call-arg,unused-ignore]
@@ -159,7 +159,7 @@ def _in_database(ti: Any) -> tuple[str | None, int]:
 
 
 def _current_execution(ti: Any) -> str | None:
-    """The execution that the latest attempt waits for; Airflow drops the one before when an attempt begins."""
+    """Return the execution that the latest attempt waits for; Airflow discards it when another attempt begins."""
     from airflow.providers.common.compat.sdk import XCom
 
     value = XCom.get_one(

@@ -1,7 +1,7 @@
-"""How a wait for an execution is judged, and what the verdict means for the task.
+"""Judge how a wait for an execution ended, and end the task accordingly.
 
-Poke, reschedule and deferred waits all decide here, so that they cannot disagree. Only what it means that an execution
-cannot be found, or cannot be read, is decided before, in ``watch.py``.
+Poke, reschedule and deferred waits all decide here, so that they cannot disagree. Only executions that cannot be found
+or read are judged earlier, in ``watch.py``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 Verdict = Literal["succeeded", "failed", "vanished", "timed_out", "unobservable"]
 
-#: XCom key under which a task keeps the execution that it waits for.
+#: XCom key of the execution that a task waits for.
 EXECUTION_ID_KEY = "execution_id"
 
 
@@ -40,8 +40,8 @@ class Outcome(NamedTuple):
     :param started_at: start of the execution, ISO 8601 in UTC.
     :param stopped_at: end of the execution, ISO 8601 in UTC.
     :param url: page of the execution, if known.
-    :param final: for one that could not be observed: whether trying the task again is pointless.
-    :param is_overdue: for one that could not be observed: whether the deadline has passed meanwhile.
+    :param final: if it could not be observed: whether a retry of the task is pointless.
+    :param is_overdue: if it could not be observed: whether the deadline has passed in the meantime.
     """
 
     execution_id: str
@@ -61,7 +61,7 @@ class Outcome(NamedTuple):
 
     @classmethod
     def from_event(cls, event: Any) -> Outcome:
-        """Read a trigger event; one of another shape counts as a wait that could not observe."""
+        """Read a trigger event; one of an unknown shape counts as ``"unobservable"``."""
         if isinstance(event, dict) and event.keys() == set(cls._fields) and event["verdict"] in get_args(Verdict):
             return cls(**event)
         return cls("unknown", "unobservable", "the trigger sent an event of an unknown shape")
@@ -84,13 +84,13 @@ class Outcome(NamedTuple):
 
 
 def broken(execution_id: str, error: Exception) -> Outcome:
-    """The outcome of a wait that could not even ask, because there is no usable connection, for example."""
+    """The outcome of a wait that could not send a request, for example because the connection is unusable."""
     final = isinstance(error, ServiceError) and error.final
     return Outcome(execution_id, "unobservable", f"the wait for execution {execution_id} failed: {error}", final=final)
 
 
 def started(base_url: str, workflow_id: str, execution_id: str) -> dict[str, Any]:
-    """What a task returns that does not wait for the execution that it has started."""
+    """Return the result of a task that does not wait for the execution that it has started."""
     url = execution_url(base_url, workflow_id, execution_id)
     return Outcome(execution_id, "succeeded", "", workflow_id=workflow_id, url=url).to_xcom(only_ids=True)
 
@@ -104,7 +104,7 @@ def not_kept(error: ServiceRunNotKeptError) -> Outcome:
 def judge(execution: Execution, base_url: str) -> Outcome | None:
     """Decide whether an execution has ended, and how; None while it has not.
 
-    Of the statuses, only ``success`` succeeds. With one that this version does not know, the wait continues until its
+    Only the status ``success`` succeeds. If this version does not know the status, the wait continues until its
     deadline.
     """
     if execution.status not in ENDED_STATUSES:
@@ -127,12 +127,12 @@ def judge(execution: Execution, base_url: str) -> Outcome | None:
 def settle(
     outcome: Outcome, *, soft_fail: bool = False, never_fail: bool = False, retry_helps: bool = False
 ) -> dict[str, Any]:
-    """End a waiting task as its outcome says.
+    """End a waiting task according to its outcome.
 
-    :param soft_fail: skip instead of failing when the execution failed, vanished or did not end in time.
+    :param soft_fail: skip instead of failing if the execution failed, vanished or did not end in time.
     :param never_fail: skip instead of failing, whatever happened.
     :param retry_helps: whether another attempt starts another execution; otherwise it would find the same one again.
-    :returns: what the task returns when the execution succeeded.
+    :returns: what the task returns if the execution succeeded.
     """
     from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSensorTimeout, AirflowSkipException
 
@@ -142,7 +142,7 @@ def settle(
         return outcome.to_xcom()
     if never_fail or (soft_fail and outcome.verdict != "unobservable"):
         raise AirflowSkipException(outcome.message)
-    # A vanished execution may have succeeded, so another one could be one too many.
+    # A vanished execution may have succeeded, so a retry might run the workflow twice.
     if outcome.final or outcome.verdict == "vanished":
         raise AirflowFailException(outcome.message)
     if outcome.verdict == "unobservable":
@@ -157,11 +157,11 @@ def settle(
 def result_of(
     client: ServiceClient, outcome: Outcome, wanted: WantedOutput | None, headers: MakeHeaders
 ) -> dict[str, Any]:
-    """End a task whose wait is over: as the outcome says, after what the nodes did was read and logged.
+    """Read and log what the nodes did, and end a task whose wait is over according to the outcome.
 
-    :param wanted: the output that is wanted if the execution has succeeded.
+    :param wanted: the output to read if the execution has succeeded.
     :param headers: makes the headers of the call, whose values are hidden in the output.
-    :returns: what the task returns when the execution succeeded: the outcome, what the nodes did, and the output.
+    :returns: what the task returns if the execution succeeded: the outcome, what the nodes did, and the output.
     """
     end = end_of(client, outcome, wanted, headers)
     return {**settle(outcome, retry_helps=True), **end}
@@ -175,9 +175,9 @@ def end_of(
     *,
     show: Show | None = None,
 ) -> dict[str, Any]:
-    """Read what the nodes did and put out of an execution whose wait is over, and show the nodes.
+    """Read the nodes and the output of an execution whose wait is over, and show the nodes.
 
-    :param wanted: the output that is wanted if the execution has succeeded.
+    :param wanted: the output to read if the execution has succeeded.
     :param headers: makes the headers of the call, whose values are hidden in the output.
     :param show: shows the nodes; None to log them.
     """

@@ -1,8 +1,8 @@
-"""The shared poller: all waits of an event loop on one server, key and interval are served by one loop of requests.
+"""The shared poller: one loop of requests serves all waits of an event loop for the same server, key and interval.
 
 A round lists the active executions, newest first, 250 a page, and reads by id only those that are no longer among
-them. While there are few waits, it reads each by id, if that needs fewer requests. An answer delays only the waits that
-it is about: a round waits neither for its reads by id, nor for a list that hangs.
+them. As long as that needs fewer requests, it reads each execution by id. An answer delays only the waits that it
+concerns: a round waits neither for its reads by id nor for a list that hangs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from airflow_provider_service.client import ServiceClient, ServiceConfig, errors
 from airflow_provider_service.client._clock import Timer, clock
 from airflow_provider_service.client.models._statuses import ACTIVE_STATUSES
 
-# Loaded here, in a thread: at its first use it would stall the event loop for 100 ms.
+# Loaded with this module, in a thread: loaded at its first use, it would stall the event loop for 100 ms.
 from airflow_provider_service.client.resources import _executions  # noqa: F401
 
 if TYPE_CHECKING:
@@ -40,15 +40,15 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# Seconds that a wait may take beyond its deadline to see that its execution has just ended.
+# Seconds beyond its deadline in which a wait may still see that its execution has just ended.
 LAST_POLL_SECONDS = 1.0
 # Deadlines that are closer to each other are polled together.
 DEADLINE_GRAIN_SECONDS = 0.05
 # A new poller gathers waits this long before its first round, so that they share it.
 GATHERING_SECONDS = 0.2
-# Rounds after which lists are tried again that cost more than single reads, or were refused; this may have changed.
+# Rounds after which lists are tried again although they cost more than single reads, or were refused.
 ROUNDS_BEFORE_LISTING_AGAIN = 10
-# Number of ended executions from which on they are looked up in lists too.
+# From this number on, ended executions are looked up in lists, too.
 ENDED_WORTH_LISTING = 5
 CONNECTION_CHECK_SECONDS = 60.0
 # Waits are judged and woken in groups with a pause between, so that the event loop stays responsive.
@@ -66,7 +66,7 @@ class Listed(NamedTuple):
 class Poller:
     """Serves the waits of one server, key and interval within one event loop.
 
-    :param config: the server; its retries are off here, since the next round is the retry.
+    :param config: the server; requests are not retried here, because the next round is the retry.
     :param interval: seconds between two rounds.
     """
 
@@ -86,7 +86,7 @@ class Poller:
         self._moved: dict[str, bool] = {}
 
     def join(self, one: Waiter) -> None:
-        """Serve a wait until it leaves; its future holds its outcome."""
+        """Serve a wait until it leaves; its future yields its outcome."""
         self._waits.add(one)
         if self._task is None:
             # The task must not run in the context of the trigger that happens to come first.
@@ -170,7 +170,7 @@ class Poller:
                 log.warning("A list of executions cannot be read, so each is read by id: %s", error)
             except errors.ServiceError as error:
                 if error.final or isinstance(error, errors.ServiceForbiddenError):
-                    # Reading by id either works, or reports for each wait what is wrong.
+                    # Reading by id either works, or shows what is wrong for each wait.
                     log.info("Executions cannot be listed now, so each is read by id: %s", error)
                     self._list_requests = math.inf
                 else:
@@ -181,7 +181,7 @@ class Poller:
             except Exception:
                 log.exception("A list of executions cannot be read, so each is read by id")
         for one in waits:
-            # Waits that were left while the lists were read are skipped.
+            # Skip the waits that ended while the lists were read.
             if not one.future.done():
                 self._reads.add(one)
 
@@ -235,7 +235,7 @@ class Poller:
                 in_daemon_thread(self._active_ids, status, oldest, limit, name=THREAD_NAME)
                 for status in ACTIVE_STATUSES
             ),
-            return_exceptions=True,  # so that the next round begins when all of this one's lists have ended
+            return_exceptions=True,  # so that the next round begins only when all lists of this one have ended
         )
         lists = [_raised(answer) for answer in answers]
         self._list_requests = sum(1 + len(ids) // self.config.page_size for ids in lists)
@@ -311,13 +311,13 @@ def _raised(answer: T | BaseException) -> T:
     return answer
 
 
-#: What the waits of an event loop share: its pollers, and the connections that are being read.
+#: The waits of an event loop share its pollers, and its reads of connections that are under way.
 _pollers: WeakKeyDictionary[asyncio.AbstractEventLoop, list[Poller]] = WeakKeyDictionary()
 _configs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Task[ServiceConfig]]] = WeakKeyDictionary()
 
 
 async def poller_of(service_conn_id: str, interval: float) -> Poller:
-    """The poller for a connection as it is now. Simultaneous callers read the connection only once."""
+    """Return the poller for the current settings of a connection. Simultaneous callers share one read of it."""
     loop = asyncio.get_running_loop()
     configs = _configs.setdefault(loop, {})
     reading = configs.get(service_conn_id)
@@ -329,7 +329,7 @@ async def poller_of(service_conn_id: str, interval: float) -> Poller:
 
 
 def poller_for(config: ServiceConfig, interval: float) -> Poller:
-    """The poller of the running event loop for a server and an interval; it is created if there is none."""
+    """Return the poller of the running event loop for a server and an interval, or create one."""
     pollers = _pollers.setdefault(asyncio.get_running_loop(), [])
     for poller in pollers:
         if (poller.config, poller.interval) == (config, interval):

@@ -1,4 +1,4 @@
-"""Reads of executions by id: a few at once, with the slow ones apart, so that a hanging answer delays no others."""
+"""Read executions by id, a few at once and the slow ones apart, so that an answer that hangs delays no others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeVar
 from airflow_provider_service.client._clock import clock
 
 MAX_READS_AT_ONCE = 5
-# In addition to those: slow reads, which may take as long as the connection's time limit allows.
+# In addition to those, this many slow reads, which may take as long as the connection's timeout allows.
 MAX_SLOW_READS_AT_ONCE = 8
 # A read that takes longer than this no longer delays other reads.
 PATIENCE_SECONDS = 5.0
@@ -29,7 +29,7 @@ R = TypeVar("R", bound=Reader)
 
 
 class _Lane(OrderedDict[R, None]):
-    """The readers in their order, and those whose reads are open."""
+    """The queued readers in order, and the readers whose reads are open."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()
@@ -44,10 +44,10 @@ class _Lane(OrderedDict[R, None]):
 class Reads(Generic[R]):
     """Reads that are queued and reads that are open, within one event loop.
 
-    A read that is open for longer than ``PATIENCE_SECONDS`` gives its place to another, while there are not too many
-    slow ones. A reader that was slow once comes after the other slow ones the next time.
+    A read that is open for longer than ``PATIENCE_SECONDS`` makes room for another, unless too many are slow. The next
+    time, a reader that was slow queues behind the other slow ones.
 
-    :param read: reads for a reader, and raises nothing.
+    :param read: makes the read of a reader, and raises nothing.
     """
 
     def __init__(self, read: Callable[[R], Awaitable[None]]) -> None:
@@ -65,9 +65,9 @@ class Reads(Generic[R]):
         return reader in self._lane.open or reader in self._slow_lane.open
 
     def add(self, reader: R, *, first: bool = False) -> None:
-        """Read when it is this reader's turn, unless its read is already queued or open.
+        """Queue the read of a reader, unless it is already queued or open.
 
-        :param first: before all that wait.
+        :param first: queue it before all others.
         """
         if self.is_open(reader):
             return

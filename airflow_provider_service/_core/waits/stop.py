@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Airflow kills a task 5 s after it has asked the task to end.
+# Airflow kills a task 5 s after it has signalled the task to end.
 STOP_TIMEOUT_SECONDS = 3.0
 
 
@@ -42,7 +42,7 @@ def stop_execution(config: ServiceConfig, execution_id: str) -> bool:
 
 
 def stop_overdue(client: ServiceClient, outcome: Outcome, wait: Wait) -> Outcome:
-    """Stop an execution that, as far as is known, did not end in time. If it has ended meanwhile, that outcome counts.
+    """Stop an execution that apparently did not end in time. If it has ended in the meantime, that outcome counts.
 
     :param outcome: how the wait ended.
     :param wait: the wait.
@@ -55,7 +55,7 @@ def stop_overdue(client: ServiceClient, outcome: Outcome, wait: Wait) -> Outcome
         return outcome
     config = client.transport.config
     was_stopped = stop_execution(config, outcome.execution_id)
-    # While the service does not answer, retries would take a minute.
+    # If the service does not answer, retries would take a minute.
     is_reachable = was_stopped and not outcome.is_overdue
     with nullcontext(client) if is_reachable else ServiceClient(config.one_try()) as reader:
         ended = Watch(replace(wait, deadline=math.inf)).read(reader, is_last=True)

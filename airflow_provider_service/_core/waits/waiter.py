@@ -30,10 +30,10 @@ class Waiter(Watch):
 
     def __init__(self, wait: Wait) -> None:
         super().__init__(wait)
-        #: Ends with the outcome, or with None when the connection has changed.
+        #: Yields the outcome, or None if the connection has changed.
         self.future: asyncio.Future[Outcome | None] = asyncio.get_running_loop().create_future()
         self.is_last_poll = self.is_slow = False
-        # By its context Airflow finds the task whose log gets a line. The poller serves many, so it has none.
+        # Airflow uses the context to find the log of the task. The poller serves many tasks, so it has no such context.
         self._context = copy_context()
 
     def saw_active(self) -> None:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 MAX_MESSAGE_CHARS = 1000
 
 
-# Two waits for the same execution are two waits, so none equals another. The slots are written down, and no field has
-# a default, since those that dataclass makes forbid subclasses with fields that change.
+# Two waits for the same execution are two waits, so none equals another. The slots are explicit and no field has a
+# default, because with the slots that dataclass generates, no subclass could have mutable fields.
 @dataclass(frozen=True, eq=False)
 class Wait:
     """A wait for one execution.
@@ -32,11 +32,11 @@ class Wait:
     :param execution_id: the execution.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``.
     :param deadline: date and time that ends the wait, in seconds since the epoch.
-    :param timeout: seconds from the begin of the wait to the deadline, for the message.
+    :param timeout: seconds from the beginning of the wait to the deadline, for the message.
     :param poll_interval: seconds between two polls.
-    :param on_vanished: what it means that the execution cannot be found: it was deleted or pruned, its workflow does
-        not save such executions, the id is wrong, or the key may not see it.
-    :param fault_tolerance: seconds that polls may fail in a row.
+    :param on_vanished: outcome if the execution cannot be found: it was deleted or pruned, its workflow does not save
+        such executions, the id is wrong, or the key may not see it.
+    :param fault_tolerance: seconds for which polls may keep failing.
     """
 
     __slots__ = (
@@ -64,11 +64,11 @@ class Wait:
 
     @property
     def seconds_left(self) -> float:
-        """Seconds to the deadline; 0 when it has passed."""
+        """Seconds until the deadline; 0 if it has passed."""
         return max(self.deadline - clock().now(), 0.0)
 
     def to_arguments(self) -> dict[str, Any]:
-        """The wait as a trigger's arguments, which Airflow stores."""
+        """Return the wait as arguments of a trigger, which Airflow stores."""
         return asdict(self)
 
 
@@ -78,13 +78,13 @@ class Watch(Wait):
     :param wait: the wait.
     """
 
-    # As few objects as possible, because thousands of waits make Python's garbage collector slow.
+    # As few objects as possible, because those of thousands of waits slow Python's garbage collector.
     __slots__ = ("_faults", "workflow_id")
 
     def __init__(self, wait: Wait) -> None:
         super().__init__(**wait.to_arguments())
         self.workflow_id: str | None = None
-        self._faults: FaultTolerance | None = None  # made by the first failure
+        self._faults: FaultTolerance | None = None  # created at the first failure
 
     @property
     def in_trouble(self) -> bool:
@@ -97,7 +97,7 @@ class Watch(Wait):
         return self.timed_out() if outcome is None and not self.seconds_left else outcome
 
     def read(self, client: ServiceClient, *, is_last: bool = False) -> Outcome | None:
-        """Read the execution and judge it, whatever the time; None if it has not ended, or if that is not known.
+        """Read the execution and judge it, regardless of the deadline; None if it has not ended or that is unknown.
 
         :param is_last: whether the wait is over anyway, so that the log does not say that a failure is tolerated.
         """
@@ -115,7 +115,7 @@ class Watch(Wait):
         return self.saw(execution, client)
 
     def saw(self, execution: Execution, client: ServiceClient) -> Outcome | None:
-        """Judge the execution that was read."""
+        """Judge an execution that was read."""
         self.saw_active()
         self.workflow_id = execution.workflow_id
         outcome = judge(execution, client.base_url)
@@ -143,7 +143,7 @@ class Watch(Wait):
         )
 
     def timed_out(self) -> Outcome:
-        """The outcome of a wait whose deadline has passed: what is not known of the execution is not claimed."""
+        """The outcome of a wait whose deadline has passed, which claims nothing that was not observed."""
         if self._faults and self._faults.last_error:
             reason = f"the deadline passed while reading it failed, last: {_reason(self._faults.last_error)}"
             return self._unobservable(reason)._replace(is_overdue=True)
@@ -156,7 +156,7 @@ class Watch(Wait):
         return Outcome(self.execution_id, "unobservable", message, final=final)
 
     def _vanished(self) -> Outcome:
-        # Also a first read may find nothing: the execution may have been pruned before, or seen by an earlier attempt.
+        # Even a first read may find nothing: the execution was pruned before, or only an earlier attempt saw it.
         is_fine = self.on_vanished == "succeed"
         counts_as = "counts as successful" if is_fine else "counts as failed"
         message = (
@@ -175,7 +175,7 @@ def _reason(error: Exception) -> str:
 class PollStatistics:
     """Reports the requests that a client sends for polls, and how long polls last.
 
-    :param client: sends nothing else.
+    :param client: a client that sends only these requests.
     """
 
     def __init__(self, client: ServiceClient) -> None:
@@ -183,7 +183,7 @@ class PollStatistics:
 
     @contextmanager
     def poll(self) -> Iterator[None]:
-        """Report one poll, and the requests since the one before."""
+        """Report one poll, and the requests since the previous one."""
         began = clock().monotonic()
         try:
             yield
@@ -202,11 +202,11 @@ def poll_here(
     only_once: bool = False,
     nodes: NodeLog | None = None,
 ) -> Outcome | None:
-    """Poll until a wait is over, and log its nodes meanwhile. Return None if it was given up before.
+    """Poll until a wait is over, and meanwhile log the nodes. Return None if the wait is given up earlier.
 
-    :param config: the server; its retries are off here, since the next poll is the retry.
-    :param stopped: set from outside to give up.
-    :param only_once: give up after one poll.
+    :param config: the server; requests are not retried here, because the next poll is the retry.
+    :param stopped: set from outside to give the wait up.
+    :param only_once: give the wait up after one poll.
     :param nodes: shows the nodes; None to log them.
     """
     from airflow_provider_service._core.runs.nodes import NodeLog
