@@ -1,4 +1,4 @@
-"""``@task.service_workflow``: a function makes the payload, and the task runs a workflow with it."""
+"""``@task.service_workflow``: a function returns the payload, and the task runs a workflow with it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = ["ServiceWorkflowDecoratedOperator", "service_workflow_task"]
 
-# The function makes the payload, so it is neither an argument nor rendered: data with braces stays as it is.
+# The function returns the payload, so that is neither an argument nor rendered: data with braces stays as it is.
 _FIELDS = tuple(name for name in ServiceRunWorkflowOperator.template_fields if name != "payload")
 
 
 class ServiceWorkflowDecoratedOperator(DecoratedOperator, ServiceRunWorkflowOperator):
-    """The task that ``@task.service_workflow`` makes.
+    """The operator of the tasks that ``@task.service_workflow`` creates.
 
     :param python_callable: the function; it returns the payload, or None for a run without payload.
     :param op_args: its positional arguments.
@@ -56,7 +56,7 @@ class ServiceWorkflowDecoratedOperator(DecoratedOperator, ServiceRunWorkflowOper
 
     def perform(self, context: Context) -> Any:
         """Call the function, and run the workflow with what it returns."""
-        # A new mapping, so that no argument of the function replaces what the run is recognised by.
+        # A new mapping, so that no argument of the function replaces the parts of the context that identify the run.
         known = ChainMap(dict(self.op_kwargs), context)  # type: ignore[arg-type]
         named = determine_kwargs(self.python_callable, self.op_args, known)
         self.payload = self.python_callable(*self.op_args, **named)
@@ -88,16 +88,16 @@ def service_workflow_task(
 
     :param python_callable: the function. It returns the payload, such as the JSON body of the call, or None for no
         payload.
-    :param multiple_outputs: push each value of the result as an XCom of its own; False by default. It only makes sense
+    :param multiple_outputs: push each value of the result as a separate XCom; False by default. It only makes sense
         with ``return_output="none"``.
     :param kwargs: the arguments of ``ServiceRunWorkflowOperator``, except ``payload``, and those of any task.
         ``return_output`` is ``"last_node"`` by default.
     :returns: the decorator. Its task returns the output of the run: the list of JSON items of the last node, or None if
         they are larger than 48 kB or not available. With ``output_path``, it returns the address of the file that holds
-        items which are too large. With ``return_output="none"`` or without ``wait_for_completion``,
-        it returns what ``ServiceRunWorkflowOperator`` returns. It pushes the id of the execution as ``execution_id``.
+        larger items. With ``return_output="none"`` or without ``wait_for_completion``, it returns what
+        ``ServiceRunWorkflowOperator`` returns. It pushes the id of the execution as ``execution_id``.
     """
-    # Of a mapped task, Airflow stores the arguments without making the operator.
+    # For a mapped task, Airflow stores the arguments without creating the operator.
     operator = ServiceWorkflowDecoratedOperator
     for name in operator.checks.keys() & kwargs.keys():
         operator.checks[name](name, kwargs[name])

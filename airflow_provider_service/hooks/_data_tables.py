@@ -1,4 +1,4 @@
-"""Data tables as a hook has them: also DataFrames and streams as rows, and rows as DataFrames."""
+"""The data tables of a hook, which also reads DataFrames and streams as rows, and rows as DataFrames."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class HookDataTables(DataTables):
-    """Data tables, and their conversion from and to DataFrames and streams.
+    """Data tables, with conversion of rows from and to DataFrames and streams.
 
     :param client: the service.
     """
@@ -66,16 +66,16 @@ class HookDataTables(DataTables):
     ) -> LoadedRows:
         """Load rows into a data table, as the transfers do: check all rows, then write them.
 
-        Rows that come one at a time are kept on disk, never in memory as a whole. Safe to repeat, except with
-        ``mode="append"``; but a generator gives its rows only once. All arguments but ``rows``
-        are those of :class:`ServiceLoadTableOperator`.
+        Rows of a generator or a stream are kept on disk, never in memory as a whole. Safe to repeat, except with
+        ``mode="append"``; but a generator yields its rows only once. All arguments but ``rows`` are those of
+        :class:`ServiceLoadTableOperator`.
 
-        :param rows: a DataFrame of pandas or polars, an Arrow table or stream or anything else with
+        :param rows: a pandas or polars DataFrame, an Arrow table or stream, or anything else with
             ``__arrow_c_stream__`` or ``__dataframe__``; mappings of columns to values, in a list or a generator; or a
             list or generator of DataFrames. Anything but pandas needs the extra ``arrow``.
-        :returns: what was read, and what became of the table's rows.
-        :raises ServiceInputError: a row, a name of a column or an option does not fit, or a library is missing; nothing
-            was written.
+        :returns: numbers of rows that were read and left out, and of the changes to the table.
+        :raises ServiceInputError: a row, a column name or an option does not fit, or a library is missing; nothing was
+            written.
         :raises ServiceLookupError: no table or project has the name.
         :raises ServiceApiError: a call failed.
         """
@@ -113,9 +113,9 @@ class HookDataTables(DataTables):
         search: str | None = None,
         columns: Sequence[str] | None = None,
     ) -> Any:
-        """Read rows into an Arrow table; polars takes it with ``polars.from_arrow``. Needs the extra ``arrow``.
+        """Read rows into an Arrow table. Safe to repeat. Needs the extra ``arrow``.
 
-        Safe to repeat.
+        ``polars.from_arrow`` makes a polars DataFrame of the table.
 
         :param data_table_id: id of the table; give either the id or the name.
         :param data_table_name: exact, case-sensitive name of the table.
@@ -142,7 +142,7 @@ class HookDataTables(DataTables):
         search: str | None = None,
         columns: Sequence[str] | None = None,
     ) -> Any:
-        """Read rows into a DataFrame of pandas. Safe to repeat. Needs the extra ``pandas``.
+        """Read rows into a pandas DataFrame. Safe to repeat. Needs the extra ``pandas``.
 
         :param data_table_id: id of the table; give either the id or the name.
         :param data_table_name: exact, case-sensitive name of the table.
@@ -176,9 +176,9 @@ class HookDataTables(DataTables):
 def _named(
     data_table_id: str | None, data_table_name: str | None, project_id: str | None, project_name: str | None
 ) -> SimpleNamespace:
-    """The arguments that name a table.
+    """Collect the arguments that name a table.
 
-    :raises ServiceInputError: they name none, or two.
+    :raises ServiceInputError: they name no table or two, or two projects.
     """
     arguments = SimpleNamespace(
         data_table_id=data_table_id, data_table_name=data_table_name, project_id=project_id, project_name=project_name

@@ -1,4 +1,4 @@
-"""Executions as a hook has them: also the output of their nodes."""
+"""The executions of a hook, which also reads the output of their nodes."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class HookExecutions(Executions):
         self._client = client
 
     def output(self, execution_id: int | str, *, node: str | None = None) -> list[Any]:
-        """Read the items that a node of an execution put out, whoever started it: ``GET /executions/{executionId}``.
+        """Read the output of a node of an execution, whoever started it: ``GET /executions/{executionId}``.
 
-        Return the items of all outputs of the node, in its last run, without files. The items may contain whatever the
-        workflow was called with, including headers and their secrets. Safe to repeat.
+        The output consists of the items of all outputs of the node in its last run, without files. It may contain
+        whatever the workflow was called with, including headers and their secrets. Safe to repeat.
 
         :param node: name of the node; None, the default, for the node that ran last.
         :returns: the JSON value of each item.
-        :raises ServiceInputError: the id is not one, or the execution has not ended.
-        :raises ServiceNotFoundError: no such execution, or it was not kept after its end.
+        :raises ServiceInputError: the id is invalid, or the execution has not ended.
+        :raises ServiceNotFoundError: there is no such execution, or it was not kept after its end.
         :raises ServiceLookupError: the node has not run, or the service did not keep the data of the execution.
         :raises ServiceAnswerTooLargeError: the data is larger than the connection's ``max_answer_mib``.
         """

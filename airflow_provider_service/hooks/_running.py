@@ -1,4 +1,4 @@
-"""Runs of workflows that a hook makes: one for a key, as an operator makes one for its task run."""
+"""Run workflows for a hook: once for each key, as an operator does once for each task run."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.runs.search import CallTag
     from airflow_provider_service.client import ServiceClient
 
-#: How long a key identifies a run that no task has asked for.
+#: How long a key identifies a run outside of a task.
 KEY_LIFETIME = timedelta(days=1)
-# What tasks have called in this process: within an attempt, a key stands for one execution.
+# Tags of the calls that tasks have made in this process: within an attempt, a key stands for one execution.
 _called: set[CallTag] = set()
 
 
 def wait_as(
     service_conn_id: str, timeout: timedelta | float, poll_interval: timedelta | float, on_vanished: OnVanished
 ) -> Wait:
-    """A wait that begins now, for an execution that is not known yet.
+    """Return a wait that begins now, for an execution that is still unknown.
 
-    :raises ServiceInputError: an argument is out of its range.
+    :raises ServiceInputError: an argument is invalid.
     """
     require_choice("on_vanished", on_vanished, ON_VANISHED)
     seconds = read_seconds("timeout", timeout)
@@ -57,9 +57,9 @@ def wait_as(
 
 
 def require_key(run_key: str | None, context: Context | None) -> None:
-    """Refuse a key that is not text, and a context that no key belongs to.
+    """Require that a key is text, and that a context comes with a key.
 
-    :raises ServiceInputError: either.
+    :raises ServiceInputError: the key is empty or not text, or the context has no key.
     """
     if run_key is not None and not (isinstance(run_key, str) and run_key.strip()):
         refuse("run_key", "text that is not empty", run_key)
@@ -67,9 +67,9 @@ def require_key(run_key: str | None, context: Context | None) -> None:
 
 
 def attempt_for(run_key: str | None, workflow_id: str, context: Context | None) -> Attempt:
-    """The attempt that a key makes: within a task that of its task run, elsewhere one that nobody counts.
+    """Return the attempt for a key: in a task, that of its task run; elsewhere, one that Airflow does not count.
 
-    :param context: of the task; None elsewhere.
+    :param context: context of the task; None elsewhere.
     """
     if run_key is None:
         return Attempt.only()
@@ -97,10 +97,10 @@ def run_once(
     wait_for_completion: bool,
     wanted: WantedOutput | None,
 ) -> dict[str, Any]:
-    """Run a workflow for a key, and wait for the execution; returns what the operator returns.
+    """Run a workflow for a key, wait for the execution, and return what the operator returns.
 
-    :param wait: how to wait, for an execution that is not known yet.
-    :param wanted: the output that is returned as well, if any.
+    :param wait: the wait, whose execution is still unknown.
+    :param wanted: the output to return as well, if any.
     """
     if wanted is not None:
         wanted.require_in(request)

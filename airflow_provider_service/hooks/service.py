@@ -45,8 +45,8 @@ class ServiceHook(Resources, BaseHook):
     ``insights``, ``audit``, ``source_control``, ``discovery``, ``webhooks`` and ``mcp``.
 
     Nothing is sent before the first call. It can be used as a context manager, which closes idle connections on exit.
-    Arguments of a resource's methods that are None, as most are by default, are not sent: the server's defaults apply.
-    Methods that return an iterator request each page when the iteration reaches it. The docstring of each method says
+    An argument of None, the default of most, is not sent, so the server's default applies. Methods that return an
+    iterator request each page when the iteration reaches it. The docstring of each method says
     whether it is safe to repeat; calls that only read always are.
 
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``. The default, ``service_default``, stands
@@ -64,7 +64,7 @@ class ServiceHook(Resources, BaseHook):
 
     @classmethod
     def get_ui_field_behaviour(cls) -> dict[str, Any]:
-        """Labels and placeholders of the connection form."""
+        """Return the labels and placeholders of the connection form."""
         from airflow_provider_service.get_provider_info import ui_field_behaviour
 
         return {name.replace("-", "_"): value for name, value in ui_field_behaviour(cls.conn_type).items()}
@@ -88,14 +88,14 @@ class ServiceHook(Resources, BaseHook):
 
     @cached_property
     def executions(self) -> HookExecutions:
-        """Executions, also with the output of their nodes."""
+        """Executions, and the output of their nodes."""
         from airflow_provider_service.hooks._executions import HookExecutions
 
         return HookExecutions(self.client)
 
     @cached_property
     def data_tables(self) -> HookDataTables:
-        """Data tables, also from and as DataFrames."""
+        """Data tables, and their conversion from and to DataFrames."""
         from airflow_provider_service.hooks._data_tables import HookDataTables
 
         return HookDataTables(self.client)
@@ -156,20 +156,21 @@ class ServiceHook(Resources, BaseHook):
         even if that call was killed or lost its answer, unless the execution failed. In a task, the key belongs to the
         task run, like the execution of ``ServiceRunWorkflowOperator``: each attempt resumes the execution of the
         previous one, or starts another if that execution failed; clearing the task starts a new one. Elsewhere, the key
-        alone identifies the run for one day. Every call then first looks for three seconds for earlier executions, and
-        the workflow must keep its executions. Two simultaneous calls with the same key may start two executions.
+        alone identifies the run for one day. Every call then first searches for three seconds for earlier executions,
+        and the workflow must keep its executions. Two simultaneous calls with the same key may start two executions.
 
         Without a key, every call starts one execution, even if its answer is lost, and repeating the call after a kill
         runs the workflow again.
 
-        An execution that has not ended by the ``timeout`` is stopped. Ending the task early does not stop it.
-        Arguments that are not described here are those of :class:`ServiceRunWorkflowOperator`, without templates.
+        An execution that has not ended by the ``timeout`` is stopped. If the task ends early, the execution keeps
+        running. Arguments that are not described here are those of :class:`ServiceRunWorkflowOperator`, without
+        templates.
 
         :param run_key: any text that identifies this run of the workflow; None, the default, starts a new execution
             with every call.
-        :param context: context of the task if it is not the one that runs here, such as in a callback.
+        :param context: context of the task, if the call does not run in that task, but in a callback, for example.
         :returns: a :class:`RunResult`.
-        :raises ServiceExecutionFailedError: the execution failed, or had not ended in time and was stopped.
+        :raises ServiceExecutionFailedError: the execution failed, or did not end in time and was stopped.
         :raises ServiceWaitError: the execution could not be observed; with the same key, another call resumes it.
         :raises ServiceRunNotStartedError: nothing was started.
         :raises ServiceApiError: another failure of a call; an execution may have been started unless its
@@ -188,7 +189,7 @@ class ServiceHook(Resources, BaseHook):
         named = SimpleNamespace(
             workflow_id=workflow_id, workflow_name=workflow_name, project_id=project_id, project_name=project_name
         )
-        webhook_headers = hidden(webhook_headers)  # no frame of a later error shows them
+        webhook_headers = hidden(webhook_headers)  # so that no frame of a later error shows them
         with fail_without_retry():
             for reference in (WORKFLOW, PROJECT):
                 reference.check(named, are_rendered=True)
@@ -227,7 +228,7 @@ class ServiceHook(Resources, BaseHook):
             )
 
     def test_connection(self) -> tuple[bool, str]:
-        """Test the address and the key once, without retries: ``GET /discover``.
+        """Test the address and the key with one request, without retries: ``GET /discover``.
 
         :returns: whether both work, and a message that says what is wrong if not.
         """
@@ -241,7 +242,7 @@ class ServiceHook(Resources, BaseHook):
 
 
 class N8nHook(ServiceHook):
-    """The hook that Airflow makes for a connection of type ``n8n``.
+    """The hook that Airflow creates for a connection of type ``n8n``.
 
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``n8n_default`` by default.
     """
@@ -255,5 +256,5 @@ class N8nHook(ServiceHook):
 
     @classmethod
     def get_ui_field_behaviour(cls) -> dict[str, Any]:
-        """Labels and placeholders of the connection form."""
+        """Return the labels and placeholders of the connection form."""
         return super().get_ui_field_behaviour()  # Airflow before 3.2 ignores a method that the class inherits

@@ -28,11 +28,11 @@ class ServiceNotifier(BaseNotifier):
     Not safe to repeat: each call runs the workflow.
 
     The workflow receives ``{"message", "dag_id", "run_id", "task_id", "map_index", "try_number", "state", "log_url",
-    "exception", "details"}`` on its production webhook. Values that the context does not have are null, and values that
-    Airflow knows as secrets are masked in the exception. If the webhook's method is ``GET``, they are its query.
+    "exception", "details"}`` on its production webhook. Values that the context lacks are null, and values that
+    Airflow knows as secrets are masked in the exception. If the webhook's method is ``GET``, the query carries them.
 
-    If a template uses a value that the context does not have, such as ``ds`` in a run without a logical date, the
-    notifier logs that, renders the value as empty text, and sends the alert.
+    If a template uses a value that the context lacks, such as ``ds`` in a run without a logical date, the notifier logs
+    that, renders the value as empty text, and sends the alert.
 
     :param workflow_id: id of the workflow; give either the id or the name.
     :param workflow_name: exact name of the workflow; archived ones do not count.
@@ -43,7 +43,7 @@ class ServiceNotifier(BaseNotifier):
     :param trigger_node: name of the webhook node; required if the workflow has several; None (the default) for the only
         one.
     :param webhook_conn_id: Airflow connection with the webhook's own authentication, if it has one.
-    :param activate: activate the workflow if it is not active (the default); if False, such a workflow is an error.
+    :param activate: activate the workflow if it is not active (the default); with False, such a workflow is an error.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     """
 
@@ -88,7 +88,7 @@ class ServiceNotifier(BaseNotifier):
         require_flag("activate", activate)
 
     def render_template_fields(self, context: Context, jinja_env: Environment | None = None) -> None:
-        """Render the arguments; values that the context does not have become empty text."""
+        """Render the arguments; values that the context lacks become empty text."""
         from jinja2 import ChainableUndefined, make_logging_undefined
 
         class Absent(ChainableUndefined):

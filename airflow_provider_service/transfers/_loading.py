@@ -54,12 +54,12 @@ __all__ = ["ServiceLoadTableOperator"]
 
 
 class ServiceLoadTableOperator(ServiceTableOperator):
-    """Base of the transfers into a data table, with the arguments that each of them has.
+    """Base of the transfers into a data table, with the arguments that they share.
 
     :param data_table_id: id of the table; give either the id or the name.
     :param data_table_name: exact, case-sensitive name of the table.
     :param project_id: id of the project in which to look up the name, or to create the table; None (the default) for
-        any project, and for the personal project of the key's user.
+        any project, and to create the table in the personal project of the API key's user.
     :param project_name: exact name of that project, instead of its id.
     :param mode: ``"upsert"`` updates the rows whose keys exist and inserts the others; the default with
         ``key_columns``. ``"replace"`` inserts the rows and then deletes all others. ``"append"`` only inserts, and is
@@ -77,8 +77,8 @@ class ServiceLoadTableOperator(ServiceTableOperator):
     :param on_error: how to treat a row that the table cannot store: ``"fail"`` (the default) writes nothing, ``"skip"``
         leaves the row out.
     :param reject_path: ``.jsonl`` file, or one that ends in ``.jsonl.gz``, for the rows that are left out, with their
-        numbers and reasons; required with ``on_error="skip"``. It is also written if there are none.
-    :param object_storage_conn_id: Airflow connection of the object storage of ``reject_path``, and of a file that is
+        numbers and reasons; required with ``on_error="skip"``. It is written even if no row is left out.
+    :param object_storage_conn_id: Airflow connection of the object storage of ``reject_path``, and of the file to
         read; None (the default) for the one that the address names, if any.
     :param on_duplicate: what to do with several rows of the source with the same key: use the ``"last"`` one (the
         default), or ``"fail"``.
@@ -168,7 +168,7 @@ class ServiceLoadTableOperator(ServiceTableOperator):
 
     @abstractmethod
     def source_rows(self, note_columns: NoteColumns) -> Generator[Mapping[str, Any], None, None]:
-        """The rows of the source, each read once.
+        """Yield the rows of the source, each read once.
 
-        :param note_columns: takes the names of the columns before the first row, if the source has them.
+        :param note_columns: called with the names of the columns before the first row, if the source has them.
         """

@@ -31,9 +31,9 @@ _MYSQL = ("MySQLdb", "mysql", "pymysql")
 
 
 def sql_hook(conn_id: str, hook_params: Mapping[str, Any] | None) -> Any:
-    """The hook of an Airflow connection to a database.
+    """Return the hook of an Airflow connection to a database.
 
-    :raises ServiceInputError: the connection is not one of a database.
+    :raises ServiceInputError: the connection is not that of a database.
     """
     from airflow.providers.common.compat.sdk import BaseHook
 
@@ -47,12 +47,12 @@ def sql_hook(conn_id: str, hook_params: Mapping[str, Any] | None) -> Any:
 def query_rows(
     hook: Any, sql: str, parameters: Any, fetch_rows: int, note_columns: NoteColumns
 ) -> Generator[Mapping[str, Any], None, None]:
-    """The rows of a query, with a cursor of the server where the database has one.
+    """Yield the rows of a query, through a server-side cursor if the database has one.
 
     :param parameters: values of the placeholders; None for none.
     :param fetch_rows: number of rows that are fetched at a time.
-    :param note_columns: takes the names of the columns before the first row.
-    :raises ServiceInputError: the statement returns no rows, or two columns of the same name.
+    :param note_columns: called with the names of the columns before the first row.
+    :raises ServiceInputError: the statement is not a query, or returns several columns of the same name.
     """
     with _transaction(hook) as connection, closing(_streaming_cursor(connection)) as cursor:
         cursor.execute(sql) if parameters is None else cursor.execute(sql, parameters)
@@ -64,7 +64,7 @@ def query_rows(
         note_columns(names)
         while fetched:
             for row in fetched:
-                # The connection can choose cursors that return mappings.
+                # The connection may use cursors that return mappings.
                 values = row.values() if isinstance(row, Mapping) else row
                 yield dict(zip(names, values, strict=True))
             fetched = cursor.fetchmany(fetch_rows)
@@ -80,12 +80,12 @@ def insert_all(
     key_columns: Sequence[str] = (),
     allow_empty: bool = False,
 ) -> tuple[int, int | None]:
-    """Write rows in one transaction: all of them are seen at once, or none.
+    """Write rows in one transaction: readers see all of them or none.
 
-    Returns how many rows were written, and how many were deleted before; None if the driver does not say.
+    Return the number of rows that were written, and of those that were deleted first; None if the driver does not tell.
 
-    :param mode: whether rows that exist are deleted first, or updated by the statement that the hook has for this.
-    :param key_columns: columns by which rows that exist are found.
+    :param mode: whether existing rows are deleted first, or updated by the upsert statement of the hook.
+    :param key_columns: columns that identify the existing rows.
     :param allow_empty: whether an empty input may replace the rows of the table.
     :raises ServiceInputError: there are no rows to replace those of the table, or the database refuses a value. Nothing
         was written, unless the connection has no transactions; the message then says so.
@@ -99,7 +99,7 @@ def insert_all(
     with _transaction(hook) as connection, closing(connection.cursor()) as cursor:
         try:
             if _is_postgres(connection):
-                # Dates of the service are in UTC, also in columns without a time zone.
+                # Dates of the service are in UTC, even in columns without a time zone.
                 cursor.execute("SET LOCAL timezone TO 'UTC'")
             batch = list(islice(remaining, INSERT_ROWS))
             if not allow_empty:
@@ -113,7 +113,7 @@ def insert_all(
                 progress.reach(progress.count + len(batch))
                 batch = list(islice(remaining, INSERT_ROWS))
         except BaseException:
-            with suppress(Exception):  # the error says more; a connection that is closed commits nothing
+            with suppress(Exception):  # the first error says more, and a closed connection commits nothing
                 connection.rollback()
             raise
         connection.commit()
@@ -137,7 +137,7 @@ def _insert(
                 "some rows may have been written, because nothing can be rolled back here"
             )
         else:
-            with suppress(Exception):  # the error that is known already says more
+            with suppress(Exception):  # the first error says more
                 refused = _found_refusal(connection, statement, names, rows, done)
         if refused is None:
             raise
@@ -145,10 +145,10 @@ def _insert(
 
 
 def _rolls_back(hook: Any, connection: Any) -> bool:
-    """Whether the connection certainly has a transaction, so that rows can be tried."""
+    """Whether the connection is certainly in a transaction, so that single rows can be tried."""
     if hook.supports_autocommit:
         return not hook.get_autocommit(connection)
-    # The hook of SQLite does not say, but its connections do.
+    # The hook of SQLite does not know, but its connections do.
     return getattr(connection, "in_transaction", False) is True
 
 
@@ -168,7 +168,7 @@ def _is_of_value(error: Exception) -> bool:
 
 
 def _refusal(connection: Any, statement: str, row: Sequence[Any]) -> Exception | None:
-    """Why the database refuses the values of a row, if it does; nothing is written."""
+    """Return the error with which the database refuses the values of a row, if it does; writes nothing."""
     connection.rollback()
     with closing(connection.cursor()) as cursor:
         try:
@@ -183,7 +183,7 @@ def _refusal(connection: Any, statement: str, row: Sequence[Any]) -> Exception |
 def _refused_value(
     connection: Any, statement: str, names: Sequence[str], number: int, row: Sequence[Any], error: Exception
 ) -> ServiceInputError:
-    """The error that names the first value that the database also refuses alone."""
+    """Make the error, which names the first value that the database refuses even alone."""
     place = f"row {number}"
     for position, value in enumerate(row):
         alone = [value if one == position else None for one in range(len(row))]
@@ -199,14 +199,14 @@ def _transaction(hook: Any) -> Iterator[Any]:
         if hook.supports_autocommit:
             hook.set_autocommit(connection, False)
         if _driver(connection) in _MYSQL:
-            # It takes and returns dates without a time zone, in the time zone of the session.
+            # MySQL takes and returns dates without a time zone, in the time zone of the session.
             with closing(connection.cursor()) as cursor:
                 cursor.execute("SET time_zone = '+00:00'")
         yield connection
 
 
 def reader_of_dates(hook: Any) -> Callable[[str], Any]:
-    """How dates of the service are given to the database: as a date and time, or as text for SQLite, which has none."""
+    """Return what converts the service's dates for the database: to a datetime, or for SQLite to text."""
     return (lambda text: text) if getattr(hook, "conn_type", "") == "sqlite" else parse_moment
 
 

@@ -1,4 +1,4 @@
-"""Names of tables and columns of a database, which become part of a statement."""
+"""Check the names of a database's tables and columns, which become part of a statement."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def require_table_name(name: str, value: object) -> None:
     A word in the middle may be left out, as in ``mydb..sales``.
 
     :param name: the argument.
-    :raises ServiceInputError: it is something else.
+    :raises ServiceInputError: the value is not such a name.
     """
     if not isinstance(value, str) or not _TABLE.fullmatch(value):
         refuse(name, 'the name of a table such as shop.sales, with words such as "Sales 2026" in quotes', value)
@@ -31,7 +31,7 @@ def require_column_name(name: str, value: object) -> None:
     """Refuse text that is not the name of a column: words without punctuation, or in quotes.
 
     :param name: the argument.
-    :raises ServiceInputError: it is something else.
+    :raises ServiceInputError: the value is not such a name.
     """
     if not isinstance(value, str) or not _COLUMN.fullmatch(value):
         refuse(name, "the name of a column", value)

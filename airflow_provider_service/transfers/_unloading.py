@@ -59,7 +59,7 @@ class ServiceUnloadTableOperator(ServiceTableOperator):
         self.columns = as_rendered(columns)
 
     def types_of(self, table: DataTable, *, with_system_columns: bool) -> dict[str, str]:
-        """The columns to transfer with their types, in order.
+        """Return the columns to transfer with their types, in order.
 
         :param with_system_columns: whether "all" includes the columns of the service.
         """
@@ -69,7 +69,7 @@ class ServiceUnloadTableOperator(ServiceTableOperator):
         return chosen_types(column_types(table), self.columns, with_system_columns=with_system_columns)
 
     def stored_rows(self, table: DataTable) -> Iterator[dict[str, Any]]:
-        """The rows of the table, a page in memory at a time, with progress in the log."""
+        """Yield the rows of the table, with one page in memory at a time, and log the progress."""
         from airflow_provider_service._core.rows.progress import Progress
         from airflow_provider_service._core.rows.upsert import checked_row
 

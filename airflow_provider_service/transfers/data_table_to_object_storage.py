@@ -1,4 +1,4 @@
-"""Transfer of a data table into a file in object storage."""
+"""Transfer a data table into a file in object storage."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["ServiceDataTableToObjectStorageOperator"]
 
 
 class ServiceDataTableToObjectStorageOperator(ServiceUnloadTableOperator):
-    """Write the rows of a data table to a file. Safe to repeat: the file is replaced when it is complete.
+    """Write the rows of a data table to a file. Safe to repeat: the complete file replaces the existing one.
 
     Memory does not depend on the number of rows: the task reads one page at a time, and writes one batch at a time.
 
@@ -40,7 +40,7 @@ class ServiceDataTableToObjectStorageOperator(ServiceUnloadTableOperator):
     :param columns: columns to transfer, in order, which may include ``id``, ``createdAt`` and ``updatedAt``; None (the
         default) for all of them.
     :param neutralize_formulas: put an apostrophe before text in a ``.csv`` file that a spreadsheet would evaluate as a
-        formula; True by default. With False, all text is read back as it was.
+        formula; True by default. With False, the file keeps all text as it is.
     :param object_storage_conn_id: Airflow connection of the path's object storage; None (the default) for the one that
         the address names, if any.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.

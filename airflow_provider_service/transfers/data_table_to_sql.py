@@ -1,4 +1,4 @@
-"""Transfer of a data table into a table of a SQL database."""
+"""Transfer a data table into a table of a SQL database."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
     :param columns: columns to transfer, in order, which may include ``id``, ``createdAt`` and ``updatedAt``; None (the
         default) for all but these three.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: a :class:`TableToSqlResult`: rows that were written, and rows that ``mode="replace"`` deleted before, None
-        if the database's driver does not count them.
+    :returns: a :class:`TableToSqlResult`: numbers of rows that were written, and that ``mode="replace"`` deleted first;
+        None if the database's driver does not count them.
     """
 
     template_fields: Sequence[str] = (

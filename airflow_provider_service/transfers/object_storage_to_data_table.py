@@ -1,4 +1,4 @@
-"""Transfer of a file in object storage into a data table."""
+"""Transfer a file in object storage into a data table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ObjectStorageToServiceDataTableOperator(ServiceLoadTableOperator):
     which becomes a value of the column's type; an empty cell without quotes is null. The guide ``docs/transfers.md``
     describes what readers of the table see in the meantime.
 
-    :param path: file to read, a path or an address such as ``s3://conn_id@bucket/key.csv``. Its ending names the
+    :param path: file to read, a path or an address such as ``s3://conn_id@bucket/key.csv``. Its ending chooses the
         format: ``.csv``, ``.jsonl`` or ``.parquet`` (needs the extra ``parquet``); the first two may end in ``.gz``.
         ``object_storage_conn_id`` is its Airflow connection, unless the address names one.
     :param kwargs: the arguments of :class:`ServiceLoadTableOperator`, and those of any task.
@@ -50,7 +50,7 @@ class ObjectStorageToServiceDataTableOperator(ServiceLoadTableOperator):
         return of_file(address_of(self.path, conn_id=self.object_storage_conn_id), is_output=False)
 
     def source_rows(self, note_columns: NoteColumns) -> Generator[Mapping[str, Any], None, None]:
-        """The rows of the file, each read once."""
+        """Yield the rows of the file, each read once."""
         from airflow_provider_service._core.rows.files import read_rows
 
         return read_rows(self.path, note_columns, conn_id=self.object_storage_conn_id)

@@ -1,4 +1,4 @@
-"""Transfer of the result of a query into a data table."""
+"""Transfer the result of a query into a data table."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class SqlToServiceDataTableOperator(ServiceLoadTableOperator):
     writes anything, so memory does not depend on their number. If the table cannot store a value, the error names its
     row and column. The guide ``docs/transfers.md`` describes what readers of the table see in the meantime.
 
-    :param sql: one query, or the path of a ``.sql`` file with it.
+    :param sql: one query, or the path of a ``.sql`` file that contains it.
     :param sql_conn_id: Airflow connection of the database; its hook is any ``DbApiHook``.
-    :param parameters: values of the query's placeholders, as the database's driver takes them; None (the default) for
-        none.
+    :param parameters: values of the query's placeholders, as the database's driver expects them; None (the default)
+        for none.
     :param hook_params: further arguments of the hook, such as ``{"schema": "shop"}``; None (the default) for none.
     :param fetch_rows: number of rows that are fetched at a time; 5,000 by default.
     :param kwargs: the arguments of :class:`ServiceLoadTableOperator`, and those of any task.
@@ -76,7 +76,7 @@ class SqlToServiceDataTableOperator(ServiceLoadTableOperator):
         return of_query(sql_hook(self.sql_conn_id, self.hook_params), self.sql, self.sql_conn_id)
 
     def source_rows(self, note_columns: NoteColumns) -> Generator[Mapping[str, Any], None, None]:
-        """The rows of the query, each read once."""
+        """Yield the rows of the query, each read once."""
         from airflow_provider_service.transfers._sql import query_rows, sql_hook
 
         hook = sql_hook(self.sql_conn_id, self.hook_params)
