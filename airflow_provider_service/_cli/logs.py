@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def perform(screen: Screen, arguments: argparse.Namespace) -> int:
-    """Show the nodes that have run; with ``--follow``, until the execution has ended."""
+    """Show the nodes that have run; with ``--follow``, continue until the execution has ended."""
     with connected(screen, arguments.conn_id, arguments.uri) as hook:
         lines = NodeLines(screen)
         if not arguments.follow:
@@ -27,7 +27,7 @@ def perform(screen: Screen, arguments: argparse.Namespace) -> int:
 
 
 def _show(screen: Screen, hook: ServiceHook, execution: Execution, lines: NodeLines) -> int:
-    from airflow_provider_service.client._execution_data import failure_of
+    from airflow_provider_service.client._execution_data import failed_node, failure_of
     from airflow_provider_service.links.service import execution_url
 
     url = execution_url(hook.config.base_url, execution.workflow_id or "", execution.id)
@@ -35,7 +35,9 @@ def _show(screen: Screen, hook: ServiceHook, execution: Execution, lines: NodeLi
     nodes = _nodes(execution, lines)
     failure = failure_of(execution)
     if failure.message:
-        screen.line(f"Failed at node '{failure.node}': {failure.message}", "bold red")
+        ended = "Failed at" if failed_node(execution) else "Ended after"
+        where = f"{ended} node '{failure.node}'" if failure.node else "Ended"
+        screen.line(f"{where}: {failure.message}", "bold red")
     wire = execution.to_wire()
     screen.result(
         {

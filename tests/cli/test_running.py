@@ -124,6 +124,26 @@ def test_the_logs_of_an_execution(cli, simulator):
     assert cli("logs", "1", "--follow", *QUICK).status == 1
 
 
+@pytest.mark.parametrize(
+    ("status", "seconds", "line"),
+    [
+        ("error", 5, "Failed at node 'Wait': it broke"),
+        ("crashed", 5, "Ended after node 'Wait': Workflow did not finish"),
+        ("canceled", 5, "Ended after node 'Webhook': The execution was cancelled manually"),
+        ("canceled", 0, "Ended: The execution was cancelled manually"),
+    ],
+)
+def test_the_logs_name_a_node_as_failed_only_if_it_failed(cli, simulator, status, seconds, line):
+    began = simulator.clock.now()
+    simulator.clock.source = lambda: began
+    simulator.create_webhook_workflow("Slow", path="slow", behaviour="long", seconds=60)
+    cli("run", "Slow", "--no-wait")
+    simulator.clock.shift(seconds)
+    simulator.finish_execution("1", status, message="it broke")
+
+    assert line in cli("logs", "1").out
+
+
 def test_the_nodes_of_an_execution_that_sleeps_are_shown_before_its_end(cli, simulator):
     put(simulator, webhook(), wait(66), puts_out("={{ {} }}"), name="Sleeper")
     started = cli("run", "Sleeper", "--no-wait", "--json").result["execution_id"]
