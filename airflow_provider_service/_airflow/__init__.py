@@ -1,1 +1,1 @@
-"""How the provider meets Airflow: arguments, connections, settings, metrics. Not public."""
+"""The provider's link to Airflow: arguments, connections, settings and metrics. Not public."""

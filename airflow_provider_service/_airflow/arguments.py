@@ -1,6 +1,6 @@
-"""Checks of the arguments of operators and sensors: each error names the expected and the actual value.
+"""Check the arguments of operators and sensors: each error names the expected and the actual value.
 
-They load nothing heavy, because arguments that are not templates are checked while Airflow parses the DAG file.
+This module loads nothing heavy, because arguments that are not templates are checked while Airflow parses the DAG file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OUTPUT_CHOICES = ("none", "last_node")
 
 
 def has_template(text: str) -> bool:
-    """Whether a text contains what Airflow would render."""
+    """Whether a text contains a template that Airflow would render."""
     return _TEMPLATE.search(text) is not None
 
 
@@ -62,9 +62,9 @@ def require_one_of(**arguments: object) -> None:
 
 
 def require_context(context: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Refuse a context in which Airflow's own variables are missing, as in a plain call of ``execute({})``.
+    """Refuse a context that lacks Airflow's own variables, as in a plain call of ``execute({})``.
 
-    :raises ServiceInputError: it lacks one of the names.
+    :raises ServiceInputError: the context lacks one of the names.
     """
     missing = [name for name in names if name not in context]
     require(
@@ -77,7 +77,7 @@ def require_context(context: Mapping[str, Any], names: Sequence[str]) -> None:
 def required(name: str, value: T | None) -> T:
     """Return an argument that must be given.
 
-    :raises ServiceInputError: it is None or empty.
+    :raises ServiceInputError: the value is None or empty.
     """
     if not value:
         raise ServiceInputError(f"{name} is required")
@@ -87,7 +87,7 @@ def required(name: str, value: T | None) -> T:
 def require_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """Refuse an argument that is not one of its documented values.
 
-    :raises ServiceInputError: an unknown value.
+    :raises ServiceInputError: the value is none of them.
     """
     if value not in choices:
         refuse(name, f"one of {', '.join(choices)}", value)
@@ -97,7 +97,7 @@ def require_flag(name: str, value: object, *, optional: bool = False) -> None:
     """Refuse an argument that is neither True nor False, because Python would silently treat it as one of them.
 
     :param optional: whether None is accepted.
-    :raises ServiceInputError: another value.
+    :raises ServiceInputError: the value is neither.
     """
     if not (isinstance(value, bool) or (optional and value is None)):
         refuse(name, "True, False or None" if optional else "True or False", value)
@@ -106,9 +106,10 @@ def require_flag(name: str, value: object, *, optional: bool = False) -> None:
 def require_output(name: str, value: object) -> None:
     """Refuse an invalid value of the argument that selects the output to return.
 
-    The name of a node is marked as such: plain text would turn a misspelt word into a node that does not exist.
+    A node must be given as ``{"node": "name"}``: if plain text were allowed, a misspelt word would name a node that
+    does not exist.
 
-    :raises ServiceInputError: another value.
+    :raises ServiceInputError: the value is invalid.
     """
     if isinstance(value, str) and value in OUTPUT_CHOICES:
         return
@@ -118,9 +119,9 @@ def require_output(name: str, value: object) -> None:
 
 
 def require_mapping(name: str, value: object) -> None:
-    """Refuse an argument that does not map names to values.
+    """Refuse an argument that is not a mapping.
 
-    :raises ServiceInputError: another value.
+    :raises ServiceInputError: the value is not a mapping.
     """
     require(isinstance(value, Mapping), f"{name} must be a mapping, not {type_of(value)}")
 
@@ -129,7 +130,7 @@ def read_count(name: str, value: int | str, *, least: int = 1) -> int:
     """Read a whole number, which may be given as text, for example as a rendered template.
 
     :param least: the smallest value allowed.
-    :raises ServiceInputError: another value.
+    :raises ServiceInputError: the value is not such a number.
     """
     # Python refuses to convert text of thousands of digits.
     is_digits = isinstance(value, str) and len(value) < 20 and value.isascii() and value.isdecimal()
@@ -143,7 +144,7 @@ def read_seconds(name: str, value: timedelta | float | str, *, or_zero: bool = F
     """Read a duration: a timedelta or a number of seconds, which may be text, for example from the environment.
 
     :param or_zero: whether 0 is accepted.
-    :raises ServiceInputError: another value, or a duration that is not above 0.
+    :raises ServiceInputError: the value is not a duration, or is out of range.
     """
     try:
         given = value.total_seconds() if isinstance(value, timedelta) else value
@@ -160,7 +161,7 @@ def as_list(name: str, value: object) -> list[Any]:
     """Read an argument that holds several values; a single text is refused, because it would be iterated letter by
     letter.
 
-    :raises ServiceInputError: text, a mapping, or a single value.
+    :raises ServiceInputError: the value is text, a mapping, or a single value.
     """
     # The output of a mapped task arrives as a lazy sequence, not as a list.
     is_many = isinstance(value, (Sequence, Set)) and not isinstance(value, (str, bytes))
@@ -171,7 +172,7 @@ def as_list(name: str, value: object) -> list[Any]:
 def as_texts(name: str, value: object) -> list[str]:
     """Read an argument that is a list of texts.
 
-    :raises ServiceInputError: a single text, or an item that is empty or not text.
+    :raises ServiceInputError: the value is a single text, or an item is empty or not text.
     """
     items = as_list(name, value)
     for item in items:
@@ -189,14 +190,14 @@ def text_or_texts(name: str, value: object) -> list[str]:
 
 
 def repeated(values: Iterable[H]) -> set[H]:
-    """The values that occur more than once."""
+    """Return the values that occur more than once."""
     return {one for one, count in Counter(values).items() if count > 1}
 
 
 def read_moment(name: str, value: datetime | str | None) -> datetime | None:
-    """Read a date and time, which may be text, for example a rendered template; without a time zone it means UTC.
+    """Read a date and time, which may be text, for example a rendered template; one without a time zone means UTC.
 
-    :raises ServiceInputError: another value, or text that is not a date and time.
+    :raises ServiceInputError: the value is not a date and time.
     """
     if value is None or isinstance(value, datetime):
         return value
@@ -211,7 +212,7 @@ def read_moment(name: str, value: datetime | str | None) -> datetime | None:
         refuse(name, expected, value)
 
 
-#: Takes an argument's name and value, and refuses a value that is not allowed.
+#: A check takes an argument's name and value, and refuses a value that is not allowed.
 Check = Callable[[str, Any], object]
 
 OPTIONAL_FLAG: Check = partial(require_flag, optional=True)
@@ -219,7 +220,7 @@ SECONDS_OR_ZERO: Check = partial(read_seconds, or_zero=True)
 
 
 def optional(check: Check) -> Check:
-    """A check that accepts None as well."""
+    """Return a check that also accepts None."""
 
     def checked(name: str, value: Any) -> object:
         return value if value is None else check(name, value)
@@ -228,19 +229,19 @@ def optional(check: Check) -> Check:
 
 
 def one_of(*words: str) -> Check:
-    """A check that an argument is one of its documented values."""
+    """Return a check that an argument is one of its documented values."""
     return partial(require_choice, choices=words)
 
 
 class CheckedArguments:
-    """For operators and sensors, mapped or not: checks arguments that are not templates while the DAG file is parsed.
+    """Base of operators and sensors that checks arguments that are not templates while the DAG file is parsed.
 
     The outermost ``__init__`` within the package ends with :meth:`check_arguments`.
     """
 
     #: The check for each argument that is not a template field.
     checks: ClassVar[Mapping[str, Check]] = {}
-    #: The check for arguments that must fit each other, by their names; it takes their values in this order.
+    #: The checks of arguments that must fit each other, by their names; a check takes their values in this order.
     joint_checks: ClassVar[Mapping[tuple[str, ...], Callable[..., object]]] = {}
     template_fields: Sequence[str]
 
@@ -256,7 +257,7 @@ class CheckedArguments:
         return super().partial(**kwargs)  # type: ignore[misc]
 
     def check_arguments(self, *, are_rendered: bool = False) -> None:
-        """Refuse arguments that cannot be right.
+        """Check the arguments.
 
         :param are_rendered: also check those that a subclass has turned into template fields.
         """

@@ -1,5 +1,6 @@
-"""What an attempt of a task leaves for its page. The next attempt begins without its XComs, but not without its state,
-which Airflow keeps from 3.3 on."""
+"""Keep what the page of a task shows of each attempt.
+
+The next attempt begins without the XComs of the previous one, but with its state, which Airflow keeps from 3.3 on."""
 
 from __future__ import annotations
 
@@ -19,16 +20,16 @@ log = logging.getLogger(__name__)
 
 #: Key in the state of the task.
 ATTEMPTS_KEY = "service_attempts"
-#: Key of the XCom that says why the latest attempt has failed.
+#: Key of the XCom with the reason why the latest attempt has failed.
 REASON_KEY = "service_failure"
-#: How many characters a reason may have.
+#: Maximum length of a reason, in characters.
 MAX_REASON_CHARS = 1_000
-#: How many attempts are kept: the latest ones.
+#: Number of attempts that are kept: the latest ones.
 MAX_ATTEMPTS = 50
 
 
 def keep(context: Context, name: Literal["execution", "reason"], text: str) -> None:
-    """Keep a fact of the present attempt, unless Airflow keeps no state of tasks. A failure to keep it fails no task.
+    """Keep a fact about the current attempt, if Airflow keeps the state of tasks. A failure to do so fails no task.
 
     :param name: name of the fact: the page of the attempt's execution, or the reason why the attempt has failed.
     """
@@ -42,19 +43,19 @@ def keep(context: Context, name: Literal["execution", "reason"], text: str) -> N
         attempts[number] = {**attempts.get(number, {}), name: text}
         latest: dict[str, Any] = {str(one): attempts[one] for one in sorted(attempts)[-MAX_ATTEMPTS:]}
         store.set(ATTEMPTS_KEY, latest)
-    except Exception as error:  # noqa: BLE001 - whatever ends Airflow's answer, what the task has done counts
+    except Exception as error:  # noqa: BLE001 - no error of Airflow may undo what the task has done
         log.warning("The %s of this attempt will be missing on the pages of later ones: %s", name, error)
 
 
 @contextmanager
 def failure_reported(context: Context) -> Iterator[None]:
-    """Leave the reason why an attempt fails where its page finds it."""
+    """Keep the reason why an attempt fails for its page."""
     try:
         yield
-    except (AirflowSkipException, ServiceTaskKilledError):  # whoever has ended the task knows why
+    except (AirflowSkipException, ServiceTaskKilledError):  # whoever ended the task knows the reason
         raise
     except Exception as error:
-        with suppress(Exception):  # what is raised must be the failure itself
+        with suppress(Exception):  # the failure itself must be raised
             _report(context, error)
         raise
 
@@ -62,7 +63,7 @@ def failure_reported(context: Context) -> Iterator[None]:
 def _report(context: Context, error: Exception) -> None:
     from airflow.exceptions import AirflowRescheduleException
 
-    if isinstance(error, AirflowRescheduleException):  # the wait goes on
+    if isinstance(error, AirflowRescheduleException):  # the wait continues
         return
     reason = _reason_of(error)
     context["ti"].xcom_push(key=REASON_KEY, value=reason)
@@ -70,7 +71,7 @@ def _report(context: Context, error: Exception) -> None:
 
 
 def _reason_of(error: Exception) -> str:
-    """What to report of a failure; the text of an error that is not ours may contain data."""
+    """Return what to report about a failure; the text of a foreign error may contain data."""
     from airflow.providers.common.compat.sdk import redact
 
     is_ours = isinstance(error, (ServiceError, AirflowException))
@@ -79,7 +80,7 @@ def _reason_of(error: Exception) -> str:
 
 
 def read_attempts(kept: object) -> dict[int, dict[str, str]]:
-    """What was kept of each attempt, by its number. Anybody who may edit the task may have overwritten it."""
+    """Read the facts about each attempt, by its number. Anybody who may edit the task may have overwritten them."""
     numbered = kept.items() if isinstance(kept, Mapping) else ()
     return {int(number): _texts(facts) for number, facts in numbered if number.isdecimal() and len(number) < 10}
 

@@ -20,7 +20,7 @@ from airflow_provider_service.client.errors import ServiceConfigError
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection
 
-#: The header that carries the key, by type of connection. Only of these types is the password sent to the host.
+#: The header that carries the key, by type of connection. The password of another type is never sent to the host.
 KEY_HEADERS = {"n8n": "X-N8N-API-KEY", "service": DEFAULT_KEY_HEADER}
 #: The connections behind the default connection id: the first of them that is defined is used.
 DEFAULT_CONNECTIONS = ("service_default", "n8n_default")
@@ -52,7 +52,7 @@ def config_of(connection: Connection) -> ServiceConfig:
 
     :param connection: base URL in ``host`` (and ``port``), key in ``password``, the rest in ``extra``;
         ``schema`` may hold ``http`` or ``https``, or the path prefix if the connection was given as a URI.
-    :raises ServiceConfigError: it is of another type, or a field is unknown, missing or invalid.
+    :raises ServiceConfigError: the connection is of another type, or a field is unknown, missing or invalid.
     """
     fields = _fields_of(connection)
     del connection  # the frame of an error would show it
@@ -85,7 +85,7 @@ def connection_of(service_conn_id: str, get: Callable[[str], Connection]) -> Con
     """Get the connection that a connection id stands for.
 
     :param get: gets a connection by its own id.
-    :raises AirflowNotFoundException: there is none.
+    :raises AirflowNotFoundException: there is no such connection.
     """
     for conn_id in _candidates(service_conn_id):
         with suppress(AirflowNotFoundException):
@@ -118,9 +118,9 @@ def _not_defined(service_conn_id: str) -> AirflowNotFoundException:
 class WebhookHeaders:
     """The headers of a webhook's call: those that are given, and the webhook's own authentication.
 
-    :param connection: holds the authentication: user and password; for a header its name as login and its value as
-        password; for a signed token no login, the secret as password, and its algorithm in ``extra``. None if there is
-        none.
+    :param connection: holds the authentication: a user as login and a password; or the name of a header as login and
+        its value as password; or, for a signed token, no login, the secret as password, and the algorithm in ``extra``.
+        None if the webhook has no authentication.
     :param given: further headers.
     :raises ServiceInputError: the headers are not a mapping, or cannot be sent.
     """
@@ -134,21 +134,21 @@ class WebhookHeaders:
 
     @property
     def arguments(self) -> dict[str, bool]:
-        """The arguments that the headers were made of, by their names in operators and the hook."""
+        """Whether each argument behind the headers was given, by its name in operators and the hook."""
         return {"webhook_headers": bool(self._given), "webhook_conn_id": self._connection is not None}
 
     def __call__(self, authentication: str) -> dict[str, str]:
         """Make the headers for the authentication of the webhook's node, such as ``basicAuth``.
 
         :raises ServiceInputError: the connection has no login, or a token cannot be signed.
-        :raises ServiceConfigError: its ``extra`` cannot be read.
+        :raises ServiceConfigError: the connection's ``extra`` cannot be read.
         """
         own = {} if self._connection is None else _authentication_of(self._connection, authentication)
         return {**self._given, **own}
 
 
 def _authentication_of(connection: _Fields, authentication: str) -> dict[str, str]:
-    """The headers of a webhook's own authentication, whose values the task's log hides."""
+    """Make the headers of a webhook's own authentication, and let the task's log hide their values."""
     from airflow_provider_service.client.resources._webhooks import authentication_headers
 
     algorithm = _extra(f"connection '{connection.conn_id}'", connection.extra).get("algorithm")

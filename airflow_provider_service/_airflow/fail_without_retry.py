@@ -1,4 +1,4 @@
-"""Failures of a task that Airflow does not retry."""
+"""Fail a task so that Airflow does not retry it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_provider_service.client.errors import ServiceError
 
 @contextmanager
 def fail_without_retry() -> Iterator[None]:
-    """Turn errors that a retry would run into again into failures that Airflow does not retry.
+    """Turn errors that would recur into failures that Airflow does not retry.
 
     :raises AirflowFailException: the error raised within is final.
     """

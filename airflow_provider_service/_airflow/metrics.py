@@ -1,4 +1,4 @@
-"""The provider's metrics, which are added to Airflow's own: their names, and how they are reported.
+"""Report the provider's metrics, which are added to Airflow's own.
 
 Without a metrics backend in Airflow's settings, a report does nothing.
 """

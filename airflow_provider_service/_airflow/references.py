@@ -1,4 +1,4 @@
-"""Arguments that name an object of the service by its id, or by its name, which is then looked up."""
+"""Arguments that name an object of the service, by its id or by a name to look up."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 LookUp = Callable[..., Any]
 
 
-# Comparing and showing them is left out, because making that is a good part of what an operator costs to import.
+# Without comparison and repr, because generating these is a good part of an operator's import time.
 @dataclass(eq=False, repr=False)
 class Alternatives:
     """Two arguments that name an object by id and by name, of which exactly one is given.
@@ -39,7 +39,7 @@ class Alternatives:
     def check(self, arguments: object, *, are_rendered: bool) -> None:
         """Refuse arguments that name no object or two.
 
-        :param arguments: what has the arguments as attributes.
+        :param arguments: object with the arguments as attributes.
         :param are_rendered: False while a DAG file is parsed, when a template may still be rendered to None.
         :raises ServiceInputError: both are given, or neither although one is required.
         """
@@ -70,8 +70,8 @@ class Reference(Alternatives):
     def id_in(self, arguments: object, client: Resources) -> str | None:
         """Return the id that is given, or the id of the object with the name; None if neither is given.
 
-        :param arguments: what has the arguments as attributes.
-        :raises ServiceInputError: the one that is given is empty.
+        :param arguments: object with the arguments as attributes.
+        :raises ServiceInputError: the given id or name is empty.
         :raises ServiceLookupError: no object has the name, or several do.
         """
         object_id, name = self._values(arguments).values()
@@ -92,7 +92,7 @@ class Reference(Alternatives):
     def named_in(self, arguments: object, client: Resources) -> Any:
         """Return the object with the name that is given.
 
-        :raises ServiceLookupError: none has the name, or several do.
+        :raises ServiceLookupError: no object has the name, or several do.
         """
         return self.look_up(
             client, self._text(getattr(arguments, self.name_field)), **self._project_of(arguments, client)
@@ -115,9 +115,9 @@ class Reference(Alternatives):
 
 
 def tag_name_in(arguments: object, client: Resources) -> str | None:
-    """Return the name of the tag that is given by its id or name, with which lists are filtered; None if none is given.
+    """Return the name of the tag that is given by its id or name, as a filter of lists; None if none is given.
 
-    :param arguments: what has ``tag_id`` and ``tag_name`` as attributes.
+    :param arguments: object with ``tag_id`` and ``tag_name`` as attributes.
     :raises ServiceLookupError: no tag has the name.
     :raises ServiceNotFoundError: no tag has the id.
     """
@@ -130,7 +130,7 @@ def tag_name_in(arguments: object, client: Resources) -> str | None:
 def data_table_in(arguments: object, client: Resources) -> DataTable:
     """Return the data table that is given by its id or name, with its columns.
 
-    :param arguments: what has the arguments of the table and of its project as attributes.
+    :param arguments: object with the arguments of the table and of its project as attributes.
     :raises ServiceLookupError: no table has the name, or several do.
     :raises ServiceNotFoundError: no table has the id.
     """
@@ -150,7 +150,7 @@ DESTINATION_PROJECT = Reference("destination_project_id", "destination_project_n
 OPTIONAL_DESTINATION_PROJECT = replace(DESTINATION_PROJECT, is_optional=True)
 WORKFLOW = Reference("workflow_id", "workflow_name", lookup.get_workflow, project=PROJECT)
 OPTIONAL_WORKFLOW = replace(WORKFLOW, is_optional=True)
-#: For an operator that archives: a repeat finds the workflow again.
+#: For an operator that archives: when it is repeated, it finds the archived workflow.
 WORKFLOW_TO_ARCHIVE = replace(WORKFLOW, look_up=lookup.get_live_workflow_or_archived)
 WORKFLOW_TO_UNARCHIVE = replace(WORKFLOW, look_up=lookup.get_workflow_or_archived)
 PARENT_FOLDER = Reference(

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from airflow.providers.common.compat.sdk import conf  # noqa: TID251 - here it is read for all others
 from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_0_PLUS
 
-#: ``[operators] default_deferrable``: whether tasks wait in the triggerer unless they say otherwise.
+#: ``[operators] default_deferrable``: whether tasks wait in the triggerer by default.
 DEFAULT_DEFERRABLE: bool = conf.getboolean("operators", "default_deferrable", fallback=False)
 
 
@@ -17,7 +17,7 @@ def base_url() -> str:
 
 
 def base_path() -> str:
-    """The path of :func:`base_url`, below which Airflow's own pages are, without a slash at its end."""
+    """The path of :func:`base_url`, below which Airflow's own pages are, without a trailing slash."""
     return urlsplit(base_url()).path.rstrip("/")
 
 

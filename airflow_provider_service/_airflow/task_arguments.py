@@ -1,4 +1,4 @@
-"""Types of task arguments, with which a type checker finds wrong ones, and the values that many of them share."""
+"""Types of task arguments, for type checkers, and the values that many arguments share."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ STARTS = get_args(Start)
 OnRetry = Literal["new", "retry_execution"]
 ON_RETRY = get_args(OnRetry)
 
-#: What a poll of source control is about: what the branch has, or what the instance has.
+#: Which changes a poll of source control shows: those to pull from the branch, or those to push to it.
 SourceControlDirection = Literal["pull", "push"]
 #: Whether there must be changes, or none.
 SourceControlState = Literal["changed", "unchanged"]
 
-#: Defaults of a wait: its timeout, the time between two polls, and for how long polls may keep failing.
+#: Defaults of a wait, in seconds: its timeout, the time between two polls, and for how long polls may keep failing.
 DAY_SECONDS = 86_400.0
 POLL_SECONDS = 10.0
-#: The shortest time between two polls: shorter ones would only occupy the service.
+#: The shortest time between two polls: a shorter one would only burden the service.
 LEAST_POLL_SECONDS = 0.05
 FAULT_TOLERANCE_SECONDS = 300.0
 #: Pause between two polls while polls fail, if the interval is longer.
 FAULT_PAUSE_SECONDS = 10.0
-#: Default timeout of a single call that the service takes long to answer.
+#: Default timeout, in seconds, of a call whose answer takes long.
 LONG_CALL_SECONDS = 300.0
 #: Default number of rows per insert; larger inserts are not faster.
 BATCH_ROWS = 10_000
@@ -50,11 +50,11 @@ BATCH_BYTES = 8 * 1024 * 1024
 
 
 def as_rendered(value: Templated[T]) -> T:
-    """Return an argument unchanged: only for type checkers, which see the type that it has once Airflow rendered it."""
+    """Return an argument unchanged, with the type that it has after Airflow has rendered it; only for type checkers."""
     return value  # type: ignore[return-value]
 
 
-# At run time nobody needs them, and making them would be a good part of what an operator costs to import.
+# Nothing needs these types at run time, and creating them would be a good part of an operator's import time.
 if TYPE_CHECKING:
 
     class OutputOfNode(TypedDict):

@@ -1,1 +1,1 @@
-"""The command line: jobs outside of DAGs, by the code of the operators."""
+"""The command line, which does jobs outside of DAGs with the code of the operators."""

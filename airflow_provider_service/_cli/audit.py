@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def perform(screen: Screen, arguments: argparse.Namespace) -> int:
-    """Show what an audit finds."""
+    """Show the findings of an audit."""
     from airflow_provider_service._core.instances.audit import audit
 
     check_arguments(arguments)

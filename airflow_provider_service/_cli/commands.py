@@ -1,4 +1,4 @@
-"""The commands and their options. Airflow imports this module to list its own commands, so it loads hardly anything."""
+"""The commands and their options. Airflow imports this module to list its commands, so it loads hardly anything."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Option(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A command: the module of its name in this package performs it."""
+    """A command, which the module of the same name in this package performs."""
 
     name: str
     help: str
@@ -41,7 +41,7 @@ def _flag(name: str, text: str) -> Option:
 
 
 def _named(what: str, prefix: str = "", text: str = "") -> tuple[Option, Option]:
-    """The two options that name an object by its id and by its name."""
+    """Return the two options that name an object, by its id and by its name."""
     return (
         _option(f"--{prefix}{what}-id", metavar="ID", help=f"id of the {text or what}"),
         _option(f"--{prefix}{what}-name", metavar="NAME", help=f"exact name of the {text or what}, instead of its id"),
@@ -237,7 +237,7 @@ COMMANDS = (
 
 
 def get_commands() -> list[Any]:
-    """The commands that Airflow adds to its own (3.2 and newer)."""
+    """Return the commands that Airflow 3.2 and newer adds to its own."""
     from airflow.cli.cli_config import ActionCommand, Arg, GroupCommand
 
     subcommands = [
@@ -254,7 +254,7 @@ def get_commands() -> list[Any]:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of the arguments of ``python -m airflow_provider_service``."""
+    """Return the parser of the arguments of ``python -m airflow_provider_service``."""
     found = argparse.ArgumentParser(prog="python -m airflow_provider_service")
     commands = found.add_subparsers(required=True, dest="command", metavar="COMMAND")
     for one in COMMANDS:
@@ -265,7 +265,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run ``python -m airflow_provider_service``; returns the exit status."""
+    """Run ``python -m airflow_provider_service``, and return the exit status."""
     parsed = parser().parse_args(arguments)
     return _perform(parsed.command, parsed)
 

@@ -1,4 +1,4 @@
-"""Which instance a command is for: by an Airflow connection, a URI, or variables of the environment."""
+"""Connect a command to an instance, through an Airflow connection, a URI, or environment variables."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _ADDRESS, _KEY, _KEY_HEADER = "SERVICE_URL", "SERVICE_API_KEY", "SERVICE_KEY_HEA
 
 @contextmanager
 def connected(screen: Screen, conn_id: str | None, uri: str | None, *, option: str = "") -> Iterator[ServiceHook]:
-    """Open the connection that a command is for.
+    """Open the connection of a command.
 
     A URI or the environment variables become an Airflow connection of this process, so that the same code reads all of
     them. Airflow reads its database only for connections that the environment does not define.
 
-    :param conn_id: id of an Airflow connection; None for the one of the URI or the environment.
+    :param conn_id: id of an Airflow connection; None for that of the URI or the environment.
     :param uri: the connection itself.
     :param option: prefix of the names of the two options; with a prefix, the environment is ignored.
     :raises UsageError: it is not clear which instance is meant.
-    :raises ServiceConfigError: there is no such connection, or it cannot be used.
+    :raises ServiceConfigError: the connection does not exist or cannot be used.
     """
     from airflow_provider_service._airflow.connection import connection_of
     from airflow_provider_service.hooks.service import ServiceHook

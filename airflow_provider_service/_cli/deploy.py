@@ -12,6 +12,6 @@ if TYPE_CHECKING:
 
 
 def perform(screen: Screen, arguments: argparse.Namespace) -> int:
-    """Deploy a folder, after its plan was confirmed."""
+    """Deploy a folder, after its plan has been confirmed."""
     screen.require_answer(yes=arguments.yes)
     return deploy_files(screen, arguments, preview=False)

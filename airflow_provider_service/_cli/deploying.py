@@ -1,4 +1,4 @@
-"""The common part of the commands that deploy: show the plan, ask, carry it out, and report the result."""
+"""The common part of the commands that deploy: show the plan, ask, carry it out, and show the result."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def deploy(
     *,
     preview: bool,
 ) -> int:
-    """Make a plan, show it and, unless that is all, carry it out; returns the exit status.
+    """Make a plan, show it and, unless this is a preview, carry it out; return the exit status.
 
-    :param url: page of the instance that is deployed to.
+    :param url: page of the target instance.
     """
     from airflow_provider_service._core.instances.deployment import deployed
     from airflow_provider_service._core.instances.planning import make_plan
@@ -59,26 +59,26 @@ def deploy(
 
 
 def plan_status(arguments: argparse.Namespace, *, has_changes: bool, preview: bool) -> int:
-    """The exit status of a command that makes a plan and may stop after it."""
+    """Return the exit status of a command that makes a plan and may stop after it."""
     return CHANGES if preview and has_changes and arguments.detailed_exitcode else DONE
 
 
 def show_lines(screen: Screen, lines: Iterable[str]) -> None:
-    """Show the lines of a plan, with what is added and removed in colours."""
+    """Show the lines of a plan, with additions and removals in colour."""
     for line in lines:
         screen.line(line, _STYLES.get(line.strip()[:1]))
 
 
 def workflows_page(hook: ServiceHook) -> str:
-    """The address of the instance's list of workflows."""
+    """Return the address of the instance's list of workflows."""
     return page_url(hook.config.base_url, WORKFLOWS_PAGE)
 
 
 def check_arguments(arguments: Any, *references: Reference) -> None:
-    """Refuse arguments that fit neither each other nor the file system, before anything is sent.
+    """Check, before anything is sent, that the arguments fit each other, and that the report can be written.
 
     :param arguments: object with ``report_path`` and the arguments of the references as attributes.
-    :raises UsageError: some do not.
+    :raises UsageError: an argument cannot be used.
     """
     with checking():
         for reference in references:
@@ -87,9 +87,9 @@ def check_arguments(arguments: Any, *references: Reference) -> None:
 
 
 def read_mapping(arguments: argparse.Namespace) -> InstanceMapping:
-    """The names that differ, from the file of ``--mapping``.
+    """Read the mapping of names from the file of ``--mapping``.
 
-    :raises UsageError: it cannot be read, or is no such mapping.
+    :raises UsageError: the file cannot be read, or is not such a mapping.
     """
     from airflow_provider_service._core.instances.mapping import InstanceMapping
 
@@ -98,9 +98,9 @@ def read_mapping(arguments: argparse.Namespace) -> InstanceMapping:
 
 
 def read_record(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The name of a deployment's record, and whether to archive missing workflows, as arguments of a target.
+    """Read the name of a deployment's record, and whether to archive missing workflows, as arguments of a target.
 
-    :raises UsageError: there can be no such record.
+    :raises UsageError: the name is invalid, or is required.
     """
     from airflow_provider_service._core.instances.deployment_record import require_deployment_name
 
@@ -112,7 +112,7 @@ def read_record(arguments: argparse.Namespace) -> dict[str, Any]:
 
 @contextmanager
 def checking() -> Iterator[None]:
-    """Turn errors of arguments into wrong usage.
+    """Turn errors about arguments into usage errors.
 
     :raises UsageError: an argument cannot be used.
     """

@@ -23,7 +23,7 @@ _STYLES = {"FAIL": "bold red", "ok": "green", "note": "yellow"}
 
 
 def perform(screen: Screen, arguments: argparse.Namespace) -> int:
-    """Examine a connection, and print each finding as soon as it is known; it fails if a finding requires action."""
+    """Examine a connection, and print each finding as soon as it is known. Fails if a finding requires action."""
     from airflow_provider_service._core.pages.checkup import Finding, is_healthy
 
     if arguments.connection and arguments.conn_id:

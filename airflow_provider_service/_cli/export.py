@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def perform(screen: Screen, arguments: argparse.Namespace) -> int:
-    """Write the files; those that exist are replaced, after that was confirmed."""
+    """Write the files; existing ones are replaced only after a confirmation."""
     from airflow_provider_service._core.instances.export import export_folder
     from airflow_provider_service._core.stored_folders import StoredFolder
 

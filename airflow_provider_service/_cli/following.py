@@ -26,7 +26,7 @@ _STYLES = {"success": "green", "error": "red", "crashed": "red", "canceled": "ye
 
 
 class NodeLines:
-    """Shows each node in a line, once it has run and again whenever that changes."""
+    """Shows each node in a line, as soon as it has run and whenever it has changed."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
@@ -43,7 +43,7 @@ class NodeLines:
 
 
 def wait_for(execution_id: str, *, poll_interval: float, timeout: float = inf) -> Wait:
-    """A wait that begins now.
+    """Return a wait that begins now.
 
     :param poll_interval: seconds between two polls.
     :param timeout: seconds after which the wait is over.

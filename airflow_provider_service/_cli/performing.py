@@ -18,9 +18,9 @@ DONE, FAILED, MISUSED, CHANGES, INTERRUPTED = 0, 1, 2, 3, 130
 def perform(name: str, arguments: argparse.Namespace) -> int:
     """Perform a command.
 
-    :param name: its name, which is that of its module.
-    :returns: the exit status: 0 if it is done, 1 if it failed, 2 if it was called wrongly, and of a plan with
-        ``--detailed-exitcode`` 3 if there are changes.
+    :param name: name of the command and of its module.
+    :returns: the exit status: 0 if it succeeded, 1 if it failed, 2 if its usage was wrong; for a plan with
+        ``--detailed-exitcode``, 3 if there are changes.
     """
     screen = Screen(as_json=arguments.json)
     with _interruptible(), screen.logs(is_verbose=arguments.verbose):
@@ -33,7 +33,7 @@ def perform(name: str, arguments: argparse.Namespace) -> int:
             return _failed(screen, error, FAILED)
         except KeyboardInterrupt:
             return _failed(screen, InterruptedError("interrupted"), INTERRUPTED)
-        except Exception as error:  # noqa: BLE001 - whatever it is, a person reads it
+        except Exception as error:  # noqa: BLE001 - a person reads any error
             if arguments.verbose:
                 screen.note(traceback.format_exc().rstrip())
             return _failed(screen, error, FAILED)
@@ -42,7 +42,7 @@ def perform(name: str, arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Turn a request to end, for example by a CI, into an interruption, so that a deployment is rolled back."""
+    """Turn SIGTERM, which a CI may send, into an interruption, so that a deployment is rolled back."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

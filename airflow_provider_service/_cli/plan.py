@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def perform(screen: Screen, arguments: argparse.Namespace) -> int:
-    """Make the plan of a folder, and show it."""
+    """Make the plan for a folder, and show it."""
     return deploy_files(screen, arguments, preview=True)
 
 
 def deploy_files(screen: Screen, arguments: argparse.Namespace, *, preview: bool) -> int:
-    """Make the plan of files and, unless it is only a preview, carry it out."""
+    """Make the plan for files and, unless this is a preview, carry it out."""
     from airflow_provider_service._core.instances.planning import DeploymentTarget
     from airflow_provider_service._core.instances.source import read_source
 

@@ -1,4 +1,4 @@
-"""How far a command has come, as a bar in the terminal."""
+"""Show the progress of a command as a bar in the terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def progress_bar(steps: Sequence[str], console: Console | None = None) -> Iterat
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
-    # The console that Rich shares has looked at the output when somebody used it first.
+    # The shared console of Rich writes to the output that it found at its first use.
     console = console or Console()
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(steps[0], total=len(steps))

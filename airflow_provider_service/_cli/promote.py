@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def perform(screen: Screen, arguments: argparse.Namespace) -> int:
-    """Promote workflows, after the plan was confirmed."""
+    """Promote workflows, after the plan has been confirmed."""
     from airflow_provider_service._core.instances.export import destination_project_id, to_promote
     from airflow_provider_service._core.instances.planning import DeploymentTarget
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def perform(screen: Screen, arguments: argparse.Namespace) -> int:
-    """Check the archive, show the plan, and carry it out after it was confirmed."""
+    """Check the archive, show the plan, and carry it out after a confirmation."""
     from airflow_provider_service._core.instances.backup_archive import require_archive
     from airflow_provider_service._core.instances.restore_reading import opened_backup
     from airflow_provider_service._core.instances.restore_scope import RestoreScope

@@ -73,9 +73,9 @@ def _wait(screen: Screen, arguments: argparse.Namespace, hook: ServiceHook, exec
 
 
 def show_end(screen: Screen, outcome: Outcome, more: dict[str, Any]) -> int:
-    """Say how an execution ended; returns the exit status.
+    """Show how an execution ended, and return the exit status.
 
-    :param more: further values for machines.
+    :param more: further values for the JSON result.
     """
     has_succeeded = outcome.verdict == "succeeded"
     message = outcome.message[:1].upper() + outcome.message[1:]
@@ -92,7 +92,7 @@ def _return_output(node: str | None) -> ReturnOutput:
 
 
 def _payload(text: str | None) -> Any:
-    """The payload in an option, in the file that it names, or on the standard input."""
+    """Read the payload from an option, from the file that it names, or from the standard input."""
     if text is None:
         return None
     try:

@@ -25,7 +25,7 @@ class UsageError(Exception):
 
 
 class DeclinedError(Exception):
-    """A person was asked, and did not say yes; nothing was done."""
+    """A person did not confirm a question; nothing was done."""
 
 
 class Screen:
@@ -51,11 +51,11 @@ class Screen:
             _print(self.console, self._safe(text), style)
 
     def note(self, text: str, style: str | None = "dim") -> None:
-        """Show a line beside the result: on the standard error."""
+        """Show a line apart from the result, on the standard error."""
         _print(self._errors, self._safe(text), style)
 
     def result(self, value: Any) -> None:
-        """Print the result to machines."""
+        """Print the result as JSON for machines."""
         if self.as_json:
             plain = json.loads(json.dumps(value, default=str))
             # JSON escapes all characters outside of ASCII, so it cannot control a terminal.
@@ -65,8 +65,8 @@ class Screen:
     def require_answer(self, *, yes: bool) -> None:
         """Refuse to begin if a confirmation is needed but there is no terminal.
 
-        :param yes: whether it is confirmed already.
-        :raises UsageError: it cannot be confirmed.
+        :param yes: whether ``--yes`` has confirmed already.
+        :raises UsageError: nobody can confirm.
         """
         if not yes and not sys.stdin.isatty():
             raise UsageError(
@@ -76,7 +76,7 @@ class Screen:
     def confirm(self, question: str, *, yes: bool) -> None:
         """Ask before something is changed.
 
-        :param yes: whether it is confirmed already.
+        :param yes: whether ``--yes`` has confirmed already.
         :raises UsageError: there is no terminal.
         :raises DeclinedError: the answer is not yes.
         """
@@ -89,7 +89,7 @@ class Screen:
 
     @contextmanager
     def busy(self, what: str) -> Iterator[None]:
-        """Show on a terminal that something is on its way."""
+        """Show on a terminal that something is in progress."""
         if not self._errors.is_terminal:
             yield
             return
@@ -98,8 +98,7 @@ class Screen:
 
     @contextmanager
     def logs(self, *, is_verbose: bool) -> Iterator[None]:
-        """Send the logs and the output of libraries to the standard error, so that the standard output is the command's
-        alone."""
+        """Send logs and the output of libraries to the standard error, to keep the standard output for the command."""
         root, own = logging.getLogger(), logging.getLogger(_PACKAGE)
         with (
             _lines_of(root, self, logging.DEBUG if is_verbose else logging.WARNING),
@@ -127,7 +126,7 @@ class _Lines(logging.Handler):
 @contextmanager
 def _lines_of(logger: logging.Logger, screen: Screen, level: int) -> Iterator[None]:
     before = logger.handlers[:], logger.level, logger.propagate
-    # Airflow may configure the root logger once more when it is imported further, so it is not relied upon.
+    # A later import may let Airflow configure the root logger again, so the loggers do not depend on each other.
     logger.handlers, logger.propagate = [_Lines(screen)], False
     logger.setLevel(level)
     try:
@@ -140,7 +139,7 @@ def _lines_of(logger: logging.Logger, screen: Screen, level: int) -> Iterator[No
 def _console(file: Any) -> Console:
     from rich.console import Console
 
-    # Colours only on a terminal, and not where NO_COLOR is set.
+    # Colours appear only on a terminal, and not if NO_COLOR is set.
     return Console(file=file, highlight=False, markup=False, emoji=False)
 
 

@@ -1,4 +1,4 @@
-"""Addresses of the service's pages, and the buttons that lead there. Addresses of pages are built only here."""
+"""Addresses of the service's pages, which only this module builds, and the buttons that lead there."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ SOURCE_CONTROL_PAGE = "/settings/environments"
 INSIGHTS_PAGE = "/insights"
 
 
-#: A longer text is no address.
+#: A longer text is not an address.
 MAX_ADDRESS_CHARS = 2_000
 _EXECUTION_ADDRESS = r"(https?://.+?)/workflow/([^/?#]+)/executions/([^/?#]+)"
 
 
 class ExecutionAddress(NamedTuple):
-    """What the address of an execution's page names."""
+    """The parts of the address of an execution's page."""
 
     base_url: str
     workflow_id: str
@@ -46,22 +46,22 @@ class ExecutionAddress(NamedTuple):
 
 
 def page_url(base_url: str, path: str, *ids: str | int) -> str:
-    """Address of a page of the service; the ids replace each ``{}`` of the path.
+    """Return the address of a page of the service; the ids replace each ``{}`` of the path.
 
-    An id that could lead to another page leads to the list of workflows instead, so that a report or a task with such
-    an object still has an address.
+    If an id could lead to another page, the address is that of the list of workflows, so that a report or a task with
+    such an object still has one.
     """
     texts = [str(value) for value in ids]
     return base_url + (path.format(*texts) if all(map(is_plain_id, texts)) else WORKFLOWS_PAGE)
 
 
 def execution_url(base_url: str, workflow_id: str, execution_id: str | int) -> str:
-    """Address of an execution's page."""
+    """Return the address of an execution's page."""
     return page_url(base_url, EXECUTION_PAGE, workflow_id, execution_id)
 
 
 def read_execution_url(url: object) -> ExecutionAddress | None:
-    """Read an address that :func:`execution_url` has made; None for any other text."""
+    """Read an address from :func:`execution_url`; None for any other text."""
     if not isinstance(url, str) or len(url) > MAX_ADDRESS_CHARS:
         return None
     found = re.fullmatch(_EXECUTION_ADDRESS, url)
@@ -81,7 +81,7 @@ class ServiceLink(BaseOperatorLink):
         return f"_link_{type(self).__name__}"
 
     def push(self, context: Context, url: str) -> None:
-        """Make the button of this task instance lead to an address."""
+        """Let the button of this task instance lead to an address."""
         pushed = getattr(context.get("task"), "pushed_links", None)
         if pushed is not None and pushed.get(self.xcom_key) == url:
             return
@@ -90,8 +90,8 @@ class ServiceLink(BaseOperatorLink):
             pushed[self.xcom_key] = url
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
-        """Return the pushed address, or an empty text if the task did not get that far."""
-        # Airflow asks in the process of the task, too, and logs an error for each address that it does not have.
+        """Return the pushed address, or an empty text if the task has not pushed one."""
+        # Airflow also calls this in the process of the task, where it would log an error for each XCom that is missing.
         pushed: dict[str, str] | None = getattr(operator, "pushed_links", None)
         if pushed is not None:
             return pushed.get(self.xcom_key, "")
@@ -112,7 +112,7 @@ class ServiceExecutionLink(ServiceLink):
     name = "Execution"
 
     def push(self, context: Context, url: str) -> None:
-        """Make the button of this task instance lead to an address, and keep it for the time after this attempt."""
+        """Let the button of this task instance lead to an address, and keep it for the time after this attempt."""
         super().push(context, url)
         keep(context, "execution", url)
 

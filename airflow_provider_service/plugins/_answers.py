@@ -1,4 +1,4 @@
-"""What the answers of all pages have in common: their headers, and what a reader may read."""
+"""The common part of the answers of all pages: their headers, and what the reader may see."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ HEADERS = {
 
 
 def page(request: Request, part: Part, title: str, status: int = 200, *, takes: str = "") -> HTMLResponse:
-    """A page, or only the part of it that changes, if that is requested."""
+    """Answer with a page, or only with the part of it that changes, if that is requested."""
     is_whole = request.query_params.get("part") != "view"
     html = rendering.page(part, title, request.scope["root_path"], takes=takes) if is_whole else part.html
     return HTMLResponse(html, status, headers=HEADERS)
 
 
 def readable(request: Request, user: BaseUser, executions: Iterable[TaskExecution]) -> Iterable[TaskExecution]:
-    """The executions whose task instances the user may read."""
+    """Select the executions whose task instances the user may read."""
 
     @cache
     def may_read(dag_id: str) -> bool:

@@ -1,4 +1,4 @@
-"""The application behind the pages: who may see them, and what they get. Airflow's API server runs it."""
+"""The application behind the pages, which checks who may see them. Airflow's API server runs it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WORDS = {
 
 
 def make_app() -> FastAPI:
-    """The application, with snapshots of its own."""
+    """Create the application, with its own snapshots."""
     app = FastAPI(title="Pages about the service", docs_url=None, redoc_url=None, openapi_url=None)
     workers = settings.api_workers()
     app.state.tasks = TaskPages(workers)
@@ -95,7 +95,7 @@ def _number(text: str) -> int:
         number = int(text)
     except ValueError:
         raise HTTPException(404) from None
-    if not -1 <= number <= _LARGEST_NUMBER:  # the database would refuse to look for it
+    if not -1 <= number <= _LARGEST_NUMBER:  # the database would refuse the number
         raise HTTPException(404)
     return number
 

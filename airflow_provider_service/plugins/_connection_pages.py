@@ -32,28 +32,28 @@ if TYPE_CHECKING:
 
     from airflow_provider_service._core.pages.executions import TaskExecution
 
-#: Time for which a connection is not examined again.
+#: Seconds for which an examination of a connection is kept.
 KEEP_CHECKUP_SECONDS = 30.0
-#: Time that a page waits for an examination.
+#: Seconds that a page waits for an examination.
 CHECKUP_SECONDS = 60.0
-#: Connections that the list examines; of others it only shows the name.
+#: Number of connections that the list examines; it shows only the names of the others.
 MAX_EXAMINED = 20
 
 
 class Checkup(NamedTuple):
-    """What was found of a connection, and which server it leads to, if that is known."""
+    """The findings about a connection, and the server that it leads to, if that is known."""
 
     findings: list[Finding]
     base_url: str | None = None
 
 
 def snapshots(processes: int) -> Snapshots[Checkup]:
-    """The latest examination of each connection."""
+    """Create the store of the latest examination of each connection."""
     return Snapshots(lambda _: KEEP_CHECKUP_SECONDS, processes=processes)
 
 
 async def connections_page(request: Request, user: GetUserDep) -> Response:
-    """The connections that the reader may read. It examines some of them, and follows until they are examined."""
+    """List the connections that the user may read, and examine some; the page renews itself until that is done."""
     there = await run_in_threadpool(airflow_database.connections, partial(_readable, user))
     verdicts = {one: _verdict_so_far(request, one) for one in there[:MAX_EXAMINED]}
     return await run_in_threadpool(_list, request, there, verdicts)
@@ -72,7 +72,7 @@ def _verdict_so_far(request: Request, connection_id: str) -> Verdict | None:
 
 
 async def connection_page(request: Request, connection_id: str, user: GetUserDep) -> Response:
-    """What an examination of a connection finds, and what Airflow knows of its server."""
+    """Show the findings about a connection, and what Airflow knows about its server."""
     try:
         examination = _examine(request, connection_id)
         await within(CHECKUP_SECONDS, examination)
@@ -80,7 +80,7 @@ async def connection_page(request: Request, connection_id: str, user: GetUserDep
         done = Checkup([Finding("service", "FAIL", f"{error}; reload the page")])
     except TimeoutError:
         done = Checkup([Finding("service", "FAIL", "the service has not answered yet; reload the page")])
-    except Exception:  # noqa: BLE001 - as where it is told
+    except Exception:  # noqa: BLE001 - as in _found, which reports it
         done = _found(examination)
     else:
         done = _found(examination)
@@ -121,7 +121,7 @@ def _page(
 
 
 def _readable(user: BaseUser, ids: list[str]) -> Collection[str]:
-    """The connections that a user may read: not those of other teams, for example."""
+    """Select the connections that a user may read, which excludes those of other teams, for example."""
     manager = get_auth_manager()
     if AIRFLOW_V_3_2_PLUS:
         allowed: set[str] = manager.get_authorized_connections(user=user)

@@ -1,4 +1,4 @@
-"""What Airflow's database knows of connections to the service, of the waits in triggerers, and of executions."""
+"""Read from Airflow's database about connections to the service, waits in triggerers, and executions."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ except ImportError:  # Airflow 2.11
     from airflow.models.xcom import BaseXCom as XComModel  # type: ignore[attr-defined,no-redef,unused-ignore]
 
 _TRIGGERS = "airflow_provider_service.triggers."
-#: Connections that are listed.
+#: Maximum number of connections to list.
 MAX_CONNECTIONS = 200
-#: Executions that are read, and runs of DAGs, the latest ones, among whose tasks they are looked for.
+#: Maximum number of executions to read, and of the latest DAG runs whose tasks are searched for them.
 MAX_EXECUTIONS, MAX_DAG_RUNS = 2_000, 20_000
-#: Workflows whose names are looked for.
+#: Maximum number of workflows whose names are searched for.
 MAX_NAMES = 200
-#: How long ago a task may have learned of one of the latest runs.
+#: How long ago a task may have received the id of one of the latest runs.
 LOOK_BACK = timedelta(days=7)
 _LINKS = (
     select(
@@ -76,9 +76,9 @@ def _session() -> AbstractContextManager[Session]:
 
 
 def connections(readable: Callable[[list[str]], Collection[str]]) -> list[str]:
-    """The ids of the connections to the service in the database.
+    """List the ids of the connections to the service in the database.
 
-    :param readable: which of these ids the reader may see.
+    :param readable: selects the ids that the user may see.
     """
     with _session() as session:
         ours = select(Connection.conn_id).where(Connection.conn_type.in_(KEY_HEADERS)).order_by(Connection.conn_id)
@@ -88,7 +88,7 @@ def connections(readable: Callable[[list[str]], Collection[str]]) -> list[str]:
 
 
 def waits() -> list[Waits]:
-    """How many triggers of each kind wait where, whichever connection they use, since Airflow stores that encrypted."""
+    """Count the waiting triggers by kind and host, for all connections: a trigger's arguments are encrypted."""
     columns = (Trigger.classpath, Job.hostname, Job.latest_heartbeat)
     with _session() as session:
         found = session.execute(
@@ -104,13 +104,13 @@ def waits() -> list[Waits]:
 
 
 def executions(dag_id: str | None = None, run_id: str | None = None) -> Executions:
-    """The latest executions that tasks have started or waited for, those of the latest runs of DAGs first.
+    """Read the latest executions that tasks have started or waited for, those of the latest DAG runs first.
 
-    They are found by the links of the tasks, which are XComs. The primary key of XComs begins with the number of the
-    DAG run, and below a certain number the database looks at none, so that it reads no more the longer it is in use.
+    The links of the tasks, which are XComs, lead to them. The primary key of XComs begins with the id of the DAG run,
+    and the query excludes ids below a limit, so that it reads no more rows as the database grows.
 
-    :param dag_id: only those of this DAG.
-    :param run_id: only those of this run of it.
+    :param dag_id: id of the only DAG to read; None for all.
+    :param run_id: id of its only run to read; None for all.
     """
     with _session() as session:
         runs = _narrowed(select(DagRun.id), DagRun, dag_id, run_id).order_by(DagRun.id.desc())
@@ -140,10 +140,10 @@ def _read(rows: Iterable[Any]) -> Iterator[TaskExecution]:
 
 
 def latest_runs(known: Iterable[TaskExecution], base_url: str) -> list[TaskExecution]:
-    """The executions on a server that tasks have learned of lately, whichever connection they used, the latest first.
+    """Select the executions on a server that tasks have started or found lately, with any connection, the latest first.
 
     :param known: the latest executions, on all servers.
-    :param base_url: the server's address, without a slash at its end.
+    :param base_url: the server's address, without a trailing slash.
     """
     since = clock().utcnow() - LOOK_BACK
     runs = [one for one in known if one.address.base_url == base_url and one.known_at > since]
@@ -151,7 +151,7 @@ def latest_runs(known: Iterable[TaskExecution], base_url: str) -> list[TaskExecu
 
 
 def workflow_names(executions: Iterable[TaskExecution]) -> dict[Workflow, str]:
-    """The names of workflows, as far as tasks run them by name: only the latest task of each workflow is looked at."""
+    """Read the names of workflows that tasks run by name, from the latest task of each workflow."""
     latest: dict[tuple[str, str, str, int], Workflow] = {}
     named: set[Workflow] = set()
     for one in executions:

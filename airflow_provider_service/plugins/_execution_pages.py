@@ -1,4 +1,4 @@
-"""The pages over the executions that tasks have started or waited for: of all DAGs, of one, and of one run of it."""
+"""The lists of executions that tasks have started or waited for, in all DAGs, in one DAG, or in one DAG run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_service.plugins._database import Executions
 
-#: Lists of executions that are remembered, and for how many seconds.
+#: Number of lists of executions that are kept, and for how many seconds.
 LISTS, KEEP_SECONDS = 20, 5.0
 _COMPLETE = "These are all that Airflow's database holds."
 _LIMITED = (
@@ -33,12 +33,12 @@ _LIMITED = (
 
 
 def snapshots(processes: int) -> Snapshots[Executions]:
-    """What was last read of the executions of each DAG, and of all."""
+    """Create the store of the executions that were last read for each DAG, and for all."""
     return Snapshots(lambda _: KEEP_SECONDS, processes=processes, capacity=LISTS)
 
 
 async def read_executions(request: Request, dag_id: str | None = None, run_id: str | None = None) -> Executions:
-    """The latest executions, of which all who ask share one read for a while."""
+    """Read the latest executions; for a while, all requests share one read."""
     read = partial(airflow_database.executions, dag_id, run_id)
     lists: Snapshots[Executions] = request.app.state.executions
     return await within(None, lists.look((dag_id, run_id), lambda _: read()))
@@ -47,7 +47,7 @@ async def read_executions(request: Request, dag_id: str | None = None, run_id: s
 async def executions_page(
     request: Request, user: GetUserDep, dag_id: str | None = None, run_id: str | None = None
 ) -> Response:
-    """A page of executions, read in a thread of its own."""
+    """Answer with a list of executions, which a thread reads."""
     executions = await read_executions(request, dag_id, run_id)
     return await run_in_threadpool(_page, request, user, executions, dag_id, run_id)
 

@@ -1,4 +1,4 @@
-"""What the database knows of a task instance: attempts, connection, execution, and what proves that it is its own."""
+"""Read a task instance from the database: its attempts, its connection, its execution, and the proof of that."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ try:
 except ImportError:  # before Airflow 3.3
     TaskStateStoreModel = None  # type: ignore[assignment,misc,unused-ignore]
 
-#: Tasks whose declared arguments are remembered.
+#: Number of tasks whose declared arguments are kept.
 MAX_KNOWN = 1_000
 _HAS_FAILED = ("failed", "up_for_retry")
 _ARGUMENTS = ("service_conn_id", "workflow_id", "workflow_name", "execution_id")
@@ -52,7 +52,7 @@ _known: OrderedDict[tuple[Any, str], dict[str, Any]] = OrderedDict()
 
 
 class Found(NamedTuple):
-    """An attempt, where its execution is according to its link, and what proves which execution is the task's own."""
+    """An attempt, the address of its execution from its link, and evidence that the execution is the task's own."""
 
     task: TaskView
     address: ExecutionAddress | None
@@ -62,7 +62,7 @@ class Found(NamedTuple):
 def find(dag_id: str, run_id: str, task_id: str, map_index: int, attempt: int | None = None) -> Found | None:
     """Read a task instance; None if there is no such task instance, or no such attempt of it.
 
-    :param attempt: the number of the attempt that is looked at; None for the latest.
+    :param attempt: number of the attempt to show; None for the latest.
     """
     key = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": map_index}
     with create_session(scoped=False) as session:
@@ -89,7 +89,7 @@ def _find(session: Session, key: dict[str, Any], number: int | None) -> Found | 
         execution_id=shown.execution_id,
         execution_url=page_url(address.base_url, EXECUTION_PAGE, *address[1:]) if address else None,
         workflow_url=page_url(address.base_url, WORKFLOW_PAGE, address.workflow_id) if address else None,
-        attempts=tuple(one for one in attempts if one.number),  # before the first one there is none to show
+        attempts=tuple(one for one in attempts if one.number),  # before the first attempt, there is none to show
         number=shown.number,
         reason=shown.reason,
     )
@@ -116,7 +116,7 @@ def _address(facts: Mapping[str, str]) -> ExecutionAddress | None:
 
 
 def _pushed(session: Session, key: dict[str, Any], state: str | None) -> dict[str, str]:
-    """What the latest attempt has pushed; while it has not begun, the XComs are those of the one before."""
+    """Read the XComs of the latest attempt; until it begins, they are still those of the previous one."""
     names = {"execution": ServiceExecutionLink().xcom_key}
     if state in _HAS_FAILED:
         names["reason"] = REASON_KEY
@@ -142,7 +142,7 @@ def _evidence(
 
 
 def _saved(session: Session, key: dict[str, Any], task: str) -> frozenset[tuple[str, str]]:
-    """The execution and the workflow that the task has saved in its state for its next attempt."""
+    """Read the execution and the workflow that the task has saved for its next attempt."""
     state = _state(session, key, STATE_KEY)
     if not isinstance(state, dict) or state.get("key") != task:
         return frozenset()
@@ -150,7 +150,7 @@ def _saved(session: Session, key: dict[str, Any], task: str) -> frozenset[tuple[
 
 
 def _state(session: Session, key: dict[str, Any], name: str) -> Any:
-    """What the task has saved under a name in its state; None before Airflow 3.3."""
+    """Read a value from the state of the task; None before Airflow 3.3."""
     if TaskStateStoreModel is None:
         return None
     found = session.scalar(select(TaskStateStoreModel.value).filter_by(**key, key=name))
@@ -161,14 +161,14 @@ def _state(session: Session, key: dict[str, Any], name: str) -> Any:
 
 
 def _text_of_xcom(session: Session, key: dict[str, Any], name: str) -> str | None:
-    """A text that the latest attempt has pushed, unless somebody else has written it."""
+    """Read a text that the latest attempt has pushed; None if there is no text."""
     row = session.scalar(select(XComModel).filter_by(**key, key=name))
     value = None if row is None else XComModel.deserialize_value(row)
     return value if isinstance(value, str) else None
 
 
 def _earlier(session: Session, key: dict[str, Any], latest: int) -> list[tuple[int, str | None, Any, Any]]:
-    """The attempts before the latest, the latest of them first: number, state, begin and end."""
+    """Read the number, state, start and end of the earlier attempts, the latest first."""
     found = session.execute(
         select(
             TaskInstanceHistory.try_number,
@@ -185,9 +185,9 @@ def _earlier(session: Session, key: dict[str, Any], latest: int) -> list[tuple[i
 
 
 def _arguments(session: Session, ti: TaskInstance, key: dict[str, Any]) -> dict[str, str | None]:
-    """The arguments of the operator, as far as it takes it; None for what is not known."""
+    """Read the arguments that the operator takes; None for those whose value is unknown."""
     fields = session.scalar(select(RenderedTaskInstanceFields.rendered_fields).filter_by(**key))
-    if fields is None:  # not begun yet, or so long ago that Airflow has dropped them
+    if fields is None:  # not begun yet, or so old that Airflow has deleted them
         fields = _declared_once(session, ti)
     return {name: _rendered(fields[name]) for name in _ARGUMENTS if name in fields}
 
@@ -198,7 +198,7 @@ def _rendered(value: Any) -> str | None:
 
 
 def _declared_once(session: Session, ti: TaskInstance) -> dict[str, Any]:
-    """The arguments as the DAG declares them, which are read once for a version of the DAG."""
+    """Read the arguments as the DAG declares them, once for each version of the DAG."""
     key = (ti.dag_version_id, ti.task_id)
     if key not in _known:
         while len(_known) >= MAX_KNOWN:

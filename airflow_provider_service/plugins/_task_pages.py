@@ -1,4 +1,4 @@
-"""Pages of task instances. Nothing is computed in the event loop, and all who look at the same thing share it."""
+"""Pages of task instances. Nothing is computed in the event loop, and viewers of the same page share each step."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceConfig
     from airflow_provider_service.links.service import ExecutionAddress
 
-#: Time for which a connection is not tried again for a page of a task that has started nothing.
+#: Seconds for which the page of a task that has started nothing does not test its connection again.
 KEEP_PROBLEM_SECONDS = 30.0
 
 T = TypeVar("T")
 
 
 class TaskKey(NamedTuple):
-    """A task instance, and the number of the attempt that is looked at; None for the latest."""
+    """A task instance, and the number of the attempt to show; None for the latest."""
 
     dag_id: str
     run_id: str
@@ -38,9 +38,9 @@ class TaskKey(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """What is sent: compressed HTML.
+    """A page as it is sent: compressed HTML.
 
-    :param version: changes with what the page shows.
+    :param version: changes with the content of the page.
     """
 
     body: bytes
@@ -50,7 +50,7 @@ class Packed(NamedTuple):
 class TaskPages:
     """The pages of task instances, each step of which is kept for the next viewer.
 
-    :param processes: processes of the API server, which together read no more often than one would.
+    :param processes: number of processes of the API server, which together read no more often than one would.
     """
 
     def __init__(self, processes: int) -> None:
@@ -60,10 +60,10 @@ class TaskPages:
         self._pages: Snapshots[Packed] = Snapshots(lambda _: math.inf)
 
     async def get(self, key: TaskKey, root: str, *, whole: bool) -> Packed | None:
-        """A page; None if there is no such task instance, or no such attempt of it.
+        """Get a page; None if there is no such task instance, or no such attempt of it.
 
-        :param root: path below which its files are.
-        :param whole: the page, instead of only the part of it that changes.
+        :param root: path below which the page's files are.
+        :param whole: whether to get the whole page, instead of only the part that changes.
         """
         found = await within(None, self._tasks.look(key, lambda _: _task_instance.find(*key)))
         if found is None:
@@ -71,12 +71,12 @@ class TaskPages:
         seen = None if found.address is None else await self._seen(found.task.service_conn_id, found.address)
         problem = await self._problem(found.task) if seen is None else None
         make = partial(_packed, found, seen, root, whole=whole, problem=problem)
-        # Without what was read itself, which would be kept for as long as the page.
+        # The number stands for the reading itself, which would otherwise be kept for as long as the page.
         version = (found, None if seen is None else seen.number, root, whole, problem)
         return await within(None, self._pages.look(version, lambda _: make()))
 
     async def _problem(self, task: TaskView) -> str | None:
-        """What keeps a task that has failed from starting an execution, as far as its connection shows that now."""
+        """Find out whether its connection kept a failed task from starting an execution, as far as that shows now."""
         if task.state != "failed" or task.service_conn_id is None:
             return None
         check = partial(reading.why_unusable, partial(config_of, task.service_conn_id))
@@ -105,16 +105,16 @@ class TaskPages:
 
 
 async def within(seconds: float | None, future: Future[T]) -> T:
-    """Wait for what a thread of the pages' own computes: those of Airflow's pool answer its other pages.
+    """Wait for the result of one of the pages' own threads: those of Airflow's pool serve its other pages.
 
-    :raises asyncio.TimeoutError: it takes longer.
+    :raises asyncio.TimeoutError: the result takes longer.
     """
     computed = asyncio.wrap_future(future)
     return await (computed if seconds is None else clock().wait_for(computed, seconds))
 
 
 def config_of(service_conn_id: str) -> ServiceConfig:
-    """The settings of a connection."""
+    """Read the settings of a connection."""
     from airflow_provider_service.hooks.service import ServiceHook
 
     return ServiceHook(service_conn_id).config

@@ -1,4 +1,4 @@
-"""The plugin that adds pages about the service to Airflow, from 3.1 on. Every process loads it, so it holds no page."""
+"""The plugin that adds pages about the service to Airflow 3.1 and newer. All processes load it, so it loads no page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Message = MutableMapping[str, Any]
 
 
 class LazyApp:
-    """The application of the pages, which is made when the first page is asked for."""
+    """The application of the pages, which is created at the first request."""
 
     def __init__(self) -> None:
         self._app: Any = None
@@ -31,7 +31,7 @@ class LazyApp:
         receive: Callable[[], Awaitable[_Message]],
         send: Callable[[_Message], Awaitable[None]],
     ) -> None:
-        """Answer a request."""
+        """Pass a request on to the application."""
         app = self._app or await in_daemon_thread(self._make)  # its imports take a while
         await app(scope, receive, send)
 
@@ -44,7 +44,7 @@ class LazyApp:
 
 
 def address(path: str) -> str:
-    """Address of a page on this Airflow, which may be below a path."""
+    """Return the address of a page on this Airflow, which may be below a path."""
     base = settings.base_path()
     return f"{base}{URL_PREFIX}{path}"
 

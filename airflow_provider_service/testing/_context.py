@@ -23,7 +23,7 @@ class FakeTaskInstance:
 
     :param task: the operator.
     :param run_id: id of the DAG run.
-    :param upstream: what other tasks have returned, by task id.
+    :param upstream: return values of other tasks, by task id.
     """
 
     task: Any
@@ -43,9 +43,9 @@ class FakeTaskInstance:
         self.start_date = clock().utcnow()
 
     def xcom_push(self, key: str, value: Any, **_: Any) -> None:
-        """Keep a value as Airflow does.
+        """Store a value as Airflow does.
 
-        :raises TypeError: Airflow cannot store it.
+        :raises TypeError: Airflow cannot store the value.
         """
         self.pushed[key] = as_xcom(value)
 
@@ -59,9 +59,9 @@ class FakeTaskInstance:
         default: Any = None,
         **_: Any,
     ) -> Any:
-        """The XComs of this task, and the results of others.
+        """Return XComs of this task, or the results of others.
 
-        :raises LookupError: the test does not give the result of that task.
+        :raises LookupError: the test does not provide the result of that task.
         """
         if task_ids is None:
             return self.pushed.get(key, default)
@@ -80,22 +80,22 @@ class FakeTaskInstance:
         return value.get(key, default) if isinstance(value, Mapping) else default
 
     def get_first_reschedule_date(self, context: Any) -> datetime | None:
-        """When the task was first rescheduled."""
+        """Return when the task was first rescheduled."""
         return self.first_reschedule
 
     def get_relevant_upstream_map_indexes(self, *_: Any, **__: Any) -> None:
-        """No task is mapped."""
+        """Return None, because no task is mapped."""
 
 
 class FakeStateStore(dict[str, Any]):
     """The state that Airflow 3.3 keeps for a task run."""
 
     def set(self, key: str, value: Any, **_: Any) -> None:
-        """Keep a value."""
+        """Store a value."""
         self[key] = as_xcom(value)
 
     def delete(self, key: str) -> None:
-        """Forget a value."""
+        """Delete a value."""
         self.pop(key, None)
 
 
@@ -107,11 +107,11 @@ def task_context(
     logical_date: datetime | None,
     run_id: str | None,
 ) -> dict[str, Any]:
-    """The context of the first attempt of a task in a new DAG run.
+    """Make the context of the first attempt of a task in a new DAG run.
 
     :param task: the operator.
     :param params: values of the DAG's params.
-    :param upstream: what other tasks have returned, by task id.
+    :param upstream: return values of other tasks, by task id.
     :param logical_date: logical date of the DAG run; None for now.
     :param run_id: id of the DAG run; None for a new one.
     """

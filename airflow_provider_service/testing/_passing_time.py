@@ -1,7 +1,7 @@
-"""Time that passes at once: when all threads of the process wait, the clock jumps to what is due next.
+"""A clock that lets waits end at once: when all threads of the process wait, it jumps to the next event.
 
-The clock is that of the package and of a simulated service. What is due is the end of a pause or of a time limit, and
-what happens in the service while it holds a request open.
+The package and a simulated service share this clock. Events are the end of a pause or of a timeout, and the next action
+of the service while it holds a request open.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _STATES = Path("/proc/self/task")
-# Between two looks at what the other threads do. Where their states cannot be seen, whoever is ready must get its turn
-# by then.
+# Pause between two checks of the other threads. If their states cannot be read, each thread that is ready must get its
+# turn within this time.
 _BREATH_SECONDS = 0.001 if _STATES.exists() else 0.02
-# A thread that runs, waits for its turn or for a disk, or is held by a debugger or a profiler.
+# States of a thread that runs, waits for its turn or for a disk, or is stopped by a debugger or a profiler.
 _READY = "RDTt"
-# The time that looking itself takes. A running thread takes longer.
+# The check itself takes less time than this, and a running thread takes more.
 _NOISE_NANOSECONDS = 1_000
-# Of dates, which count microseconds.
+# Rounding error of dates, which have a resolution of microseconds.
 _ROUNDING_SECONDS = 2e-6
 
 
 @dataclass(eq=False)
 class _Sleeper:
-    """A waiter until a time, in seconds since the epoch.
+    """A thread or task that pauses; times are in seconds since the epoch.
 
     :param due: when the pause ends.
-    :param pause: how long it takes.
-    :param deadline: end of the polling that it is a pause of; infinity if nothing is polled.
+    :param pause: duration of the pause, in seconds.
+    :param deadline: when the polling ends to which the pause belongs; infinity if nothing is polled.
     :param wake: ends the pause.
     """
 
@@ -56,10 +56,10 @@ class _Sleeper:
     is_over: bool = False
 
     def may_sleep_until(self, change: float, others: float) -> float:
-        """The end of as many pauses as nothing happens in.
+        """Return the end of the last consecutive pause in which nothing happens.
 
-        :param change: when the service does something next.
-        :param others: the next time at which a thread that does not poll wakes.
+        :param change: time of the service's next action.
+        :param others: the next time at which a thread wakes that does not poll.
         """
         if self.deadline == math.inf:
             return self.due
@@ -72,10 +72,10 @@ class _Sleeper:
 
 
 class PassingTime(Clock):
-    """The clock of this process and of simulated services, which jumps when everybody waits.
+    """The clock of this process and of simulated services, which jumps when all threads wait.
 
-    :param stands: whether time passes only in jumps, so that it does not matter how fast this machine is; otherwise
-        real time passes in between.
+    :param stands: whether time passes only in jumps, so that the speed of the machine does not matter; otherwise,
+        real time passes between the jumps.
     """
 
     def __init__(self, *, stands: bool = False) -> None:
@@ -87,16 +87,16 @@ class PassingTime(Clock):
         self._over = threading.Event()
 
     def now(self) -> float:
-        """Seconds since the epoch, with the time that has passed at once."""
+        """Return the seconds since the epoch, including all jumps."""
         return (self._began if self._stands else time.time()) + self._jumped
 
     def monotonic(self) -> float:
-        """Seconds that only go forward, with the time that has passed at once."""
+        """Return seconds that only increase, including all jumps."""
         return (self._began if self._stands else time.monotonic()) + self._jumped
 
     def wait(self, event: threading.Event, seconds: float, deadline: float = math.inf) -> bool:
-        """Wait for an event, or until time has jumped."""
-        condition: threading.Condition = vars(event)["_cond"]  # so that whoever sets the event wakes this thread, too
+        """Wait for an event, or until the clock has jumped past the end of the pause."""
+        condition: threading.Condition = vars(event)["_cond"]  # so that setting the event wakes this thread, too
 
         def wake() -> None:
             # The handler of a signal may itself pause in a thread that pauses already, and may then hold this lock.
@@ -106,11 +106,11 @@ class PassingTime(Clock):
 
         with self._sleeping(min(seconds, deadline - self.now()), deadline, wake) as sleeper, condition:
             while not (event.is_set() or sleeper.is_over):
-                condition.wait(1.0)  # since the handler of a signal may set the event without notifying anyone
+                condition.wait(1.0)  # because the handler of a signal may set the event without a notification
         return event.is_set()
 
     async def async_sleep(self, seconds: float, deadline: float = math.inf) -> None:
-        """Wait until time has jumped."""
+        """Wait until the clock has jumped past the end of the pause."""
         loop, over = asyncio.get_running_loop(), asyncio.Event()
 
         def wake() -> None:
@@ -121,7 +121,7 @@ class PassingTime(Clock):
             await (asyncio.sleep(0) if sleeper.is_over else over.wait())
 
     async def wait_for(self, work: Awaitable[T], seconds: float) -> T:
-        """Limit the time of work in an event loop."""
+        """Await work for a limited time."""
         task, limit = asyncio.ensure_future(work), asyncio.ensure_future(self.async_sleep(seconds))
         try:
             await asyncio.wait({task, limit}, return_when=asyncio.FIRST_COMPLETED)
@@ -133,7 +133,7 @@ class PassingTime(Clock):
             task.cancel()
 
     def call_later(self, seconds: float, call: Callable[[], object]) -> asyncio.Task[None]:
-        """Plan a call of a function in the running event loop, in no context."""
+        """Schedule a call of a function in the running event loop, in an empty context."""
 
         async def plan() -> None:
             await self.async_sleep(seconds)
@@ -156,29 +156,29 @@ class PassingTime(Clock):
         if self._failure is not None:
             raise RuntimeError(f"time cannot pass, so nobody can wait: {self._failure!r}") from self._failure
 
-    # ------------------------------------------------------------ the thread that lets time jump
+    # ------------------------------------------------------------ the thread that lets the clock jump
 
     def run(self) -> None:
-        """Let time jump until it ends. A failure to do so fails whoever waits, now or later."""
+        """Let the clock jump until :meth:`end`. A failure to do so is raised in everything that waits, now or later."""
         while not self._over.is_set():
             try:
                 if not (self._sleepers or self._is_anything_held()):
                     time.sleep(_BREATH_SECONDS)
                 elif _all_others_rest():
                     self._jump()
-            except Exception as error:  # noqa: BLE001 - in this thread, nobody would see it
+            except Exception as error:  # noqa: BLE001 - raised in this thread, it would be lost
                 self._failure = self._failure or error
             self._wake()
 
     def end(self) -> None:
-        """Let time jump no more; the services go on from where they are in real time."""
+        """Stop the jumps; the clocks of the services continue from there in real time."""
         self._over.set()
         for simulator in self._simulators:
             simulator.clock.source = real_time
             simulator.clock.shift(self.now() - time.time())
 
     def include(self, simulator: ServiceSimulator) -> None:
-        """Let a simulated service go by this clock."""
+        """Let a simulated service use this clock."""
         simulator.clock.source = self.utcnow
         self._simulators.append(simulator)
 
@@ -186,11 +186,11 @@ class PassingTime(Clock):
         return any(simulator.state.held for simulator in self._simulators)
 
     def _jump(self) -> None:
-        """Jump to what is due next."""
+        """Jump to the next event."""
         event = min(simulator.in_loop(partial(self._next_event, simulator.state)) for simulator in self._simulators)
         sleepers = [one for one in list(self._sleepers) if not one.is_over]
         others = min((one.due for one in sleepers if one.deadline == math.inf), default=math.inf)
-        # A poll that fails counts, so none is skipped that may.
+        # Polls that fail are counted, so if there may be faults, no poll is skipped.
         change = -math.inf if any(simulator.has_faults for simulator in self._simulators) else event
         due = min((one.may_sleep_until(change, others) for one in sleepers), default=math.inf)
         if self._is_anything_held():
@@ -201,7 +201,7 @@ class PassingTime(Clock):
                 simulator.in_loop(simulator.state.wake)
 
     def _wake(self) -> None:
-        """Wake everybody whose time has come, or never will, until they have woken."""
+        """Wake whatever is due, or everything after a failure; repeatedly, until it has woken."""
         now = self.now()
         for one in list(self._sleepers):
             if one.due <= now or self._failure is not None:
@@ -209,14 +209,14 @@ class PassingTime(Clock):
                 one.wake()
 
     def _next_event(self, state: State) -> float:
-        """The time of the service's next action; never if it has none."""
+        """Return the time of the service's next action; infinity if it has none."""
         state.settle()
         due = state.schedule.next_due()
         return math.inf if due is None else self.now() + (due - state.clock.now()).total_seconds()
 
 
 def _all_others_rest() -> bool:
-    """Whether no other thread of this process has run for a breath, or is about to run."""
+    """Whether no other thread of this process has run for a moment or is about to run."""
     before = _taken_by_others()
     time.sleep(_BREATH_SECONDS)
     return _is_nothing(_taken_by_others() - before) and not _is_any_ready() and _is_nothing(_taken_by_others() - before)
@@ -231,10 +231,10 @@ def _is_nothing(nanoseconds: int) -> bool:
 
 
 def _is_any_ready() -> bool:
-    """Whether another thread runs, waits for its turn or for a disk, as far as the system shows that."""
+    """Whether another thread runs, or waits for its turn or for a disk, as far as the system shows that."""
     own = str(threading.get_native_id())
     for thread in _STATES.iterdir() if _STATES.exists() else ():
-        with suppress(OSError):  # it has ended
+        with suppress(OSError):  # the thread has ended
             if thread.name != own and (thread / "stat").read_text().rpartition(") ")[2][0] in _READY:
                 return True
     return False
@@ -242,9 +242,9 @@ def _is_any_ready() -> bool:
 
 @contextmanager
 def time_passes_at(simulator: ServiceSimulator, *, stands: bool = False) -> Iterator[PassingTime]:
-    """Let time pass at once while everybody in this process waits, also at a simulated service.
+    """Let the clock jump whenever all threads of this process wait, and with it that of a simulated service.
 
-    :param stands: whether time passes only then, so that it does not matter how fast this machine is.
+    :param stands: whether time passes only in jumps, so that the speed of the machine does not matter.
     """
     passing = PassingTime(stands=stands)
     passing.include(simulator)

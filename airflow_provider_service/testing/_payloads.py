@@ -1,4 +1,4 @@
-"""The payload that a task passed to a run, without the fields that the service and the task add."""
+"""Read the payload that a task passed to a run, without the fields that the service and the task add."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ADDED_TO_FORMS = {"submittedAt", "formMode", RUN_KEY_FIELD}
 
 
 def payload_of(execution: Execution) -> Any:
-    """The payload of a run, as the trigger took it; None for a schedule or a manual trigger."""
+    """Return the payload of a run, as its trigger received it; None for a schedule or a manual trigger."""
     initial = execution.run.initial
     if initial is None:
         return {}

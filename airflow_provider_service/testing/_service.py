@@ -1,4 +1,4 @@
-"""A simulated service in which a test creates workflows, and checks afterwards what ran."""
+"""A simulated service, in which a test creates workflows and then checks what ran."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ANY: Any = object()
 class SimulatedRun:
     """One execution of a workflow.
 
-    :param execution_id: its id.
+    :param execution_id: id of the execution.
     :param status: the service's status, such as ``success``, ``error`` or ``running``.
     :param payload: what started it: the JSON body or query of the webhook's call, ``{}`` if it had none; the fields of
         a form; the text of a chat; the input of a sub-workflow, a list if it had several items; None for a schedule or
@@ -46,8 +46,8 @@ class SimulatedRun:
 class SimulatedWorkflow:
     """A workflow of a simulated service.
 
-    :param id: its id.
-    :param name: its name.
+    :param id: id of the workflow.
+    :param name: name of the workflow.
     :param path: path of its webhook; empty if it has none.
     """
 
@@ -89,18 +89,20 @@ class SimulatedService:
     ) -> SimulatedWorkflow:
         """Create or change a workflow. Safe to repeat.
 
-        A workflow of the same name that this method has made is changed: its next runs behave as described now. It is
-        available in MCP, and other workflows may start it, so that tasks run it whatever its trigger.
+        If this method has already created a workflow of the same name, it changes that one, whose next runs behave as
+        described now. The workflow is available in MCP, and other workflows may start it, so that tasks can run it
+        whatever its trigger.
 
-        :param name: its name.
+        :param name: name of the workflow.
         :param output: JSON items that its last node returns; by default those of its trigger.
-        :param fails_with: message with which each run fails; by default none fails.
+        :param fails_with: message with which each run fails; by default, no run fails.
         :param takes: seconds, or a timedelta, that each run takes; 1 second by default. While a task waits for the run,
-            this time passes at once. A run that takes 0 seconds may end before the task looks, and so before it defers.
+            this time passes at once. A run that takes 0 seconds may end before the first poll, so the task may not
+            defer.
         :param trigger: what begins its runs: ``"webhook"`` (the default), ``"schedule"``, ``"form"``, ``"chat"``,
             ``"sub-workflow"`` or ``"manual"``. The schedule itself starts nothing.
         :param path: path of its webhook; a random one by default.
-        :param active: whether it is active; True by default. One with a manual trigger never is: only its draft runs.
+        :param active: whether it is active; True by default. With a manual trigger it never is: only its draft runs.
         :returns: the workflow.
         :raises ServiceInputError: ``takes`` is not a duration, ``trigger`` is unknown, both ``output`` and
             ``fails_with`` are given, or ``path`` is given without a webhook.
@@ -153,7 +155,7 @@ class SimulatedService:
         :param workflow: the workflow, or its name or id.
         :param times: the exact number of runs; 1 by default.
         :param payload: count only runs with exactly this payload; by default all runs count.
-        :raises AssertionError: it ran more or less often, or there is no such workflow; the message lists what has run.
+        :raises AssertionError: it ran more or less often, or does not exist; the message lists what has run.
         """
         runs = self.runs(workflow)
         count = sum(payload is ANY or one.payload == payload for one in runs)

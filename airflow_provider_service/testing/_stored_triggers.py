@@ -1,4 +1,4 @@
-"""Triggers that pass through Airflow's database to a triggerer, and their events on the way back."""
+"""Pass triggers through Airflow's database to a triggerer, and their events back to the task."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ Stored = tuple[str, dict[str, Any]]
 
 
 def as_stored(trigger: BaseTrigger) -> Stored:
-    """A trigger as the database holds it: its class path and its arguments, which are JSON."""
+    """Return a trigger as the database holds it: its class path, and its arguments as JSON."""
     path, arguments = trigger.serialize()
     return path, json.loads(json.dumps(serialize(arguments)))
 
 
 def from_stored(path: str, arguments: dict[str, Any]) -> Any:
-    """The trigger as the triggerer recreates it from the database."""
+    """Recreate a trigger from the database, as the triggerer does."""
     module, _, name = path.rpartition(".")
     restored: Any = deserialize(arguments)
     return getattr(import_module(module), name)(**restored)
 
 
 def revived(trigger: BaseTrigger) -> Any:
-    """The trigger after its way through the database."""
+    """Return a trigger after its way through the database."""
     return from_stored(*as_stored(trigger))
 
 
 async def first_event(trigger: BaseTrigger) -> Any:
-    """The payload of a trigger's first event, as it arrives at the task.
+    """Return the payload of a trigger's first event, as it arrives at the task.
 
     :raises AssertionError: the trigger ends without an event.
     """
@@ -45,8 +45,8 @@ async def first_event(trigger: BaseTrigger) -> Any:
 
 
 def as_xcom(value: Any) -> Any:
-    """A value after its way through the database.
+    """Return a value after its way through the database.
 
-    :raises TypeError: Airflow cannot store it.
+    :raises TypeError: Airflow cannot store the value.
     """
     return deserialize(json.loads(json.dumps(serialize(value))))

@@ -42,11 +42,11 @@ else:
 class TaskResult:
     """The result and XComs of a task that succeeded.
 
-    :param return_value: what it returned.
-    :param xcoms: everything that it pushed, by key, including the returned value as ``return_value`` and the addresses
+    :param return_value: return value of the task.
+    :param xcoms: all values that it pushed, by key, including the returned value as ``return_value`` and the addresses
         of links.
     :param attempts: number of attempts.
-    :param deferrals: how often the last attempt waited in the triggerer.
+    :param deferrals: number of times that the last attempt was deferred.
     """
 
     return_value: Any
@@ -67,14 +67,14 @@ def run_task(
 ) -> TaskResult:
     """Run a task to its end, and return its result and XComs.
 
-    Its templates are rendered. If it defers, its trigger is stored and runs, and its event continues the task, as in
-    Airflow. The operator itself stays as it is, so it can be run again; each call is a DAG run of its own. Needs no
+    Its templates are rendered. If it defers, its trigger is stored and runs, and the event continues the task, as in
+    Airflow. The operator itself does not change, so it can run again; each call is a separate DAG run. Needs no
     database.
 
-    :param operator: an operator or sensor, in a DAG or not, or what a call of a ``@task`` function returned. It must
-        not be mapped: run DAGs with mapped tasks with ``dag.test()``.
+    :param operator: an operator or sensor, inside a DAG or not, or the result of calling a ``@task`` function. It must
+        not be mapped: use ``dag.test()`` for a DAG with mapped tasks.
     :param params: values of params, as in ``{{ params.day }}``; by default those of the DAG and the operator.
-    :param upstream: what other tasks have returned, by task id.
+    :param upstream: return values of other tasks, by task id.
     :param context: further variables of the context, or other values for existing ones.
     :param attempts: maximum number of attempts; 1 by default. Another attempt follows a failure that Airflow would
         retry.
@@ -83,7 +83,7 @@ def run_task(
     :returns: the result of the last attempt.
     :raises Exception: what the last attempt raised, such as ``AirflowFailException``, or ``AirflowSkipException`` if
         the task was skipped.
-    :raises TypeError: the task is mapped, or returns what Airflow cannot store.
+    :raises TypeError: the task is mapped, or returns a value that Airflow cannot store.
     """
     task: Any = next(operator.iter_references())[0] if isinstance(operator, XComArg) else operator
     if isinstance(task, MappedOperator):
@@ -104,7 +104,7 @@ def run_task(
 
 
 def _attempt(operator: Any, context: dict[str, Any], number: int) -> TaskResult:
-    """One attempt, with all its pauses; each time the task continues, it does so as a new object."""
+    """Run one attempt with all its pauses, after each of which the task continues as a new object."""
     resume: Callable[[Any], Any] | None = None
     deferrals = 0
     while True:
@@ -132,7 +132,7 @@ def _resumed(method: str, kwargs: dict[str, Any], context: dict[str, Any], task:
 
 @contextmanager
 def _prepared(operator: Any, context: dict[str, Any]) -> Iterator[Any]:
-    """A copy of the operator, rendered; its connections are closed afterwards."""
+    """Make a rendered copy of the operator, and close its connections afterwards."""
     task = operator.prepare_for_execution()
     context["task"] = context["ti"].task = task
     task.render_template_fields(context)
@@ -145,7 +145,7 @@ def _prepared(operator: Any, context: dict[str, Any]) -> Iterator[Any]:
 
 
 def _in_task(task: Any, context: dict[str, Any], resume: Callable[[Any], Any] | None) -> Any:
-    """Execute or resume as Airflow's task runner, so that the operator does not warn of being called by others."""
+    """Execute or resume a task as Airflow's task runner does, so that the operator does not warn about its caller."""
     with set_current_context(context):  # type: ignore[arg-type,unused-ignore]
         if resume is not None:
             return resume(task)

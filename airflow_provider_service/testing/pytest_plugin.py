@@ -16,7 +16,7 @@ __all__ = ["service", "service_conn_id", "service_connection", "service_simulato
 
 @pytest.fixture
 def service_simulator() -> Iterator[ServiceSimulator]:
-    """A running, empty service for one test; nothing is connected to it."""
+    """A running, empty service for one test, to which no connection leads."""
     with ServiceSimulator() as simulator:
         yield simulator
 
@@ -31,7 +31,7 @@ def service_conn_id() -> str:
 def service_connection(
     service_simulator: ServiceSimulator, service_conn_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> str:
-    """The Airflow connection to the simulated service and its MCP endpoint, in the environment of the test; its id."""
+    """Id of the Airflow connection to the simulated service and its MCP endpoint, set in the test's environment."""
     fields = json.loads(service_simulator.connection_json())
     extra = {"mcp_api_key": service_simulator.mcp_api_key}
     monkeypatch.setenv(f"AIRFLOW_CONN_{service_conn_id.upper()}", json.dumps({**fields, "extra": extra}))
