@@ -1,1 +1,1 @@
-"""The contents of the pages in Airflow: view models and templates, independent of Airflow."""
+"""The contents of the pages in Airflow: view models and templates, which do not depend on Airflow."""

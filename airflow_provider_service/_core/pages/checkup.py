@@ -1,4 +1,4 @@
-"""An examination of a connection: which features work, and the permissions of the key. It changes nothing."""
+"""Examine a connection: which features work, and what the key permits. The examination changes nothing."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from airflow_provider_service.client.errors import (
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient, ServiceConfig
 
-#: Time that each request may take.
+#: Seconds that each request may take.
 REQUEST_SECONDS = 10.0
 
-#: The checks of a reachable service, in their order.
+#: The checks of a reachable service, in order.
 SUBJECTS = ("service", "version", "clock", "variables", "projects", "MCP", "bridge", "open files", *JOBS)
 
 #: Open files of a triggerer besides one for each trigger: libraries, sockets, and files of Airflow itself.
 OTHER_FILES = 50
-#: Triggers that a triggerer of Airflow takes by default.
+#: Number of triggers that one of Airflow's triggerers runs by default.
 USUAL_TRIGGERS = 1_000
 
 Grade = Literal["FAIL", "note", "skip", "ok"]
@@ -43,8 +43,8 @@ LEFT_OUT = "not examined, since an earlier check failed"
 class Finding:
     """The result of one check.
 
-    :param grade: "FAIL" if somebody has to act, "note" if that depends on what the connection is used for, and "skip"
-        if it was not or could not be examined.
+    :param grade: "FAIL" if it requires action, "note" if that depends on the use of the connection, and "skip" if the
+        subject was not or could not be examined.
     """
 
     subject: str
@@ -58,7 +58,7 @@ class Finding:
 
 
 def examine(config: ServiceConfig) -> Iterator[Finding]:
-    """Make all checks, one after the other; yields each finding as soon as it is known.
+    """Make all checks, one by one, and yield each finding as soon as it is known.
 
     Sends about eight requests, each once, which only read.
     """
@@ -90,10 +90,10 @@ def is_healthy(findings: list[Finding]) -> bool:
 
 
 class Verdict(NamedTuple):
-    """What an examination comes to.
+    """The verdict of an examination.
 
     :param grade: "FAIL" or "ok".
-    :param text: how many checks failed, and how many were not made.
+    :param text: number of checks that failed, and of those that were not made.
     """
 
     grade: Grade
@@ -101,14 +101,14 @@ class Verdict(NamedTuple):
 
 
 def complete(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings, the most severe first, and what was not examined because an earlier check failed."""
+    """Sort the findings, the most severe first, and add the subjects that were not examined after a failure."""
     found = {one.subject for one in findings}
     skipped = [Finding(one, "skip", LEFT_OUT) for one in SUBJECTS if one not in found]
     return sorted([*findings, *skipped], key=lambda one: GRADES.index(one.grade))
 
 
 def verdict(findings: Sequence[Finding]) -> Verdict:
-    """What an examination comes to."""
+    """Sum up the findings of an examination."""
     number = Counter(one.grade for one in complete(findings))
     skipped = f" {_checks(number['skip'])} not made." if number["skip"] else ""
     if number["FAIL"]:
@@ -141,7 +141,7 @@ def _clock(client: ServiceClient) -> Finding:
 
 
 def _gate(feature: str, ask: Callable[[], Any], plan: dict[str, bool]) -> Finding:
-    """Whether the plan of the server includes a feature; ``plan`` says so afterwards, if that is known."""
+    """Find out whether the plan of the server includes a feature, and record the answer in ``plan`` if it is known."""
     try:
         ask()
     except ServiceNotLicensedError:
@@ -186,7 +186,7 @@ def _bridge(client: ServiceClient, config: ServiceConfig) -> Finding:
 
 
 def _open_files() -> Finding:
-    """How many waits the limit of this process would suffice for in a triggerer."""
+    """Compute the number of waits for which the limit of this process would suffice in a triggerer."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit == resource.RLIM_INFINITY:
         return Finding("open files", "ok", "no limit for this process")

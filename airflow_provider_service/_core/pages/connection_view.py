@@ -1,4 +1,4 @@
-"""The data from Airflow on the page of a connection: the waits of the triggerers, and the latest runs on the server."""
+"""The page of a connection: its findings, the waits of the triggerers, and the latest runs on the server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.pages.checkup import Finding
     from airflow_provider_service._core.pages.executions import TaskExecution
 
-#: Runs that are shown.
+#: Number of runs to show.
 SHOWN_RUNS = 20
 #: A triggerer without a heartbeat for longer than this has probably died.
 SILENT_SECONDS = 60.0
@@ -25,10 +25,10 @@ NO_RUNS = "There are none in the last seven days that you may read."
 
 @dataclass(frozen=True)
 class Waits:
-    """Waits of one kind that one triggerer keeps.
+    """Waits of one kind in one triggerer.
 
     :param trigger: the class of the trigger.
-    :param triggerer: its host; None if no triggerer has taken them yet.
+    :param triggerer: its host; None if no triggerer runs them yet.
     :param heartbeat_at: when that triggerer last sent a heartbeat.
     """
 
@@ -42,9 +42,9 @@ class Waits:
 class ConnectionView:
     """The contents of the page of a connection.
 
-    :param findings: of its examination, the most severe first.
+    :param findings: findings of the examination, the most severe first.
     :param base_url: the server of the connection, if it is known.
-    :param runs: the latest on that server, as far as the reader may read them.
+    :param runs: the latest runs on that server that the user may read.
     """
 
     connection_id: str
@@ -56,7 +56,7 @@ class ConnectionView:
 
 
 def waits_table(waits: Sequence[Waits], now: datetime) -> Table:
-    """Who keeps how many waits."""
+    """List the waits of each triggerer."""
     rows = [(one.triggerer or "none yet", one.trigger, one.number, last_heartbeat(one, now)) for one in waits]
     return Table(
         "Waits in the triggerers",
@@ -67,7 +67,7 @@ def waits_table(waits: Sequence[Waits], now: datetime) -> Table:
 
 
 def runs_table(runs: Sequence[TaskExecution]) -> Table:
-    """The latest runs that tasks of Airflow have started on the server."""
+    """List the latest runs that Airflow's tasks have started on the server."""
     rows = [
         (
             Link(one.address.execution_id, one.execution_url),
@@ -84,7 +84,7 @@ def runs_table(runs: Sequence[TaskExecution]) -> Table:
 
 
 def last_heartbeat(waits: Waits, now: datetime) -> str:
-    """When a triggerer last sent a heartbeat, and whether that is too long ago."""
+    """Say when a triggerer last sent a heartbeat, and whether that is too long ago."""
     if waits.heartbeat_at is None:
         return ""
     seconds = max(0.0, (now - waits.heartbeat_at).total_seconds())

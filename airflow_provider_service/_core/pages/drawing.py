@@ -1,4 +1,4 @@
-"""Where the nodes and connections of a workflow are drawn: beside each other as its editor places them."""
+"""Lay out the drawing of a workflow: its nodes and connections, in the order in which the editor places them."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from airflow_provider_service._core.pages.routes import Ends, Point, Route, Step
 from airflow_provider_service.client._shapes import dict_or_empty, list_or_empty
 
 BOX_WIDTH, BOX_HEIGHT = 184.0, 60.0
-#: Nodes in a drawing, and connections; a larger workflow is shown in part.
+#: Maximum number of nodes and of connections in a drawing; a larger workflow is shown in part.
 MAX_NODES, MAX_LINES = 300, 1_000
-#: Characters of the name of an output.
+#: Maximum length of the label of an output.
 MAX_LABEL_CHARS = 20
 _MARGIN = 16.0
-# Room in a channel besides its tracks: for the begin of a connection, and for its arrow.
+# Room in a channel besides its tracks: for the beginning of a connection, and for its arrow.
 _BEFORE, _AFTER = 16.0, 26.0
 _BETWEEN_ROWS = 18.0
-# Between two outputs of a node, above each of which stands its label; and for the number of its items.
+# Distance between two outputs of a node, each with its label above it, and the room for the number of items.
 _OUTPUT_PITCH, _CHAR_WIDTH, _COUNT_WIDTH, _LABEL_GAP = 24.0, 7.0, 64.0, 8.0
 _MAX_PORTS = 30
 _LEAST_TRIES, _USUAL_TRIES, _MOST_TRIES = 2, 3, 5
-# Of the text of a sticky note, one larger line of which is shown from afar; and the room within the edge of a note.
+# The text of a sticky note, of which a distant view shows one larger line; and the room inside the edge of a note.
 _LINE_HEIGHT, _LINE_CHARS, _LEAST_TEXT_LINES, _MAX_TEXT_LINES, _NOTE_PADDING = 16.0, 22, 2, 6, 8.0
 _OUTPUTS = {"if": ("true", "false"), "filter": ("kept", "discarded"), "splitInBatches": ("done", "loop")}
 
@@ -46,8 +46,8 @@ Rectangle = tuple[float, float, float, float]
 class Box:
     """A node, with its upper left corner.
 
-    :param model: the language model that it is set to use, if it is.
-    :param tries: how often the service tries it until it succeeds.
+    :param model: the language model in its settings, if there is one.
+    :param tries: maximum number of tries until it succeeds.
     """
 
     node: str
@@ -64,12 +64,12 @@ class Box:
 class Line:
     """A connection between two nodes.
 
-    :param path: of the SVG.
+    :param path: path in the SVG.
     :param is_main: whether items pass along it; the others attach a tool or a model, for example.
-    :param label: of the output where the source has several; of the connections of one output, only the first has it.
+    :param label: name of the output if the source has several; only the first connection of an output has it.
     :param label_x: where the label begins.
-    :param label_y: where the connection below it is.
-    :param label_width: the room of the label.
+    :param label_y: where the connection below the label is.
+    :param label_width: width of the room for the label.
     """
 
     source: str
@@ -84,9 +84,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Note:
-    """A sticky note: an area, which lies behind nodes, and a text where neither a node nor a connection is.
+    """A sticky note: an area behind nodes, and a text beside all nodes and connections.
 
-    :param colour: one of those that the editor offers, counted from 1.
+    :param colour: number of one of the editor's colours, from 1.
     """
 
     text: str
@@ -99,9 +99,9 @@ class Note:
 class Drawing:
     """The drawing of a workflow.
 
-    :param boxes: in reading order: from left to right.
-    :param notes: those that lie behind others come first.
-    :param width: of the drawing, in pixels.
+    :param boxes: the nodes in reading order, from left to right.
+    :param notes: the sticky notes; those behind others come first.
+    :param width: width of the drawing, in pixels.
     :param left_out: number of nodes that it does not show.
     :param has_more_lines: whether there are connections that it does not show.
     """
@@ -115,7 +115,7 @@ class Drawing:
     has_more_lines: bool
 
     def renamed(self, call: Callable[[str], str], name: Callable[[str], str]) -> Drawing:
-        """The drawing with its nodes called otherwise, and with other words for all else that it says."""
+        """Return the drawing with other names for its nodes, and with all other texts replaced."""
         boxes = [
             replace(box, node=call(box.node), kind=name(box.kind), model=box.model and name(box.model))
             for box in self.boxes
@@ -154,7 +154,7 @@ def _is_drawn(node: Any) -> bool:
 
 
 class _Layout:
-    """The places of all nodes and connections."""
+    """The layout of all nodes and connections."""
 
     def __init__(
         self,
@@ -196,11 +196,11 @@ class _Layout:
         return self._y[-1] + _MARGIN
 
     def boxes(self) -> dict[str, Box]:
-        """The nodes by their names."""
+        """Return the nodes by name."""
         return {name: self._box(name) for name in self._nodes}
 
     def lines(self, boxes: Mapping[str, Box]) -> list[Line]:
-        """The connections between the boxes."""
+        """Return the connections between the boxes."""
         lines, labelled = [], set()
         for ends, route in self._routes:
             line = self._line(ends, route, boxes)
@@ -210,7 +210,7 @@ class _Layout:
         return lines
 
     def notes(self, boxes: Mapping[str, Box]) -> list[Note]:
-        """The sticky notes behind the boxes; one that would cover others is only as large as its text."""
+        """Return the sticky notes behind the boxes; one that would cover further boxes is only as large as its text."""
         return [self._note(note, cell, boxes) for note, cell in self._notes]
 
     def _note(self, note: StickyNote, cell: Cell, boxes: Mapping[str, Box]) -> Note:
@@ -258,12 +258,12 @@ class _Layout:
         return self._horizontal.width(channel) + (_BETWEEN_ROWS if self._horizontal.is_used(channel) else 0)
 
     def _along_x(self, step: Step) -> float:
-        """The place of a track in a vertical channel."""
+        """Return the position of a track in a vertical channel."""
         begin = self._x[step.channel] - self._gaps[step.channel]
         return begin + (self._label_widths[step.channel] or _BEFORE) + self._vertical.offset(*step)
 
     def _along_y(self, step: Step) -> float:
-        """The place of a track in a horizontal channel."""
+        """Return the position of a track in a horizontal channel."""
         margin = (self._rooms[step.channel] - self._horizontal.width(step.channel)) / 2
         return self._y[step.channel] - self._rooms[step.channel] + margin + self._horizontal.offset(*step)
 
@@ -277,12 +277,12 @@ class _Layout:
             )
         else:
             begin, end = (source.y, source.x + BOX_WIDTH / 2), (target.y + target.height, target.x + BOX_WIDTH / 2)
-            # From the node that all are attached to, so that their dashes cover each other.
+            # They begin at the node to which they are attached, so that their dashes coincide.
             points = [(x, y) for y, x in reversed(self._points(route, begin, end, is_main=False))]
         return Line(ends.source, ends.output, path_through(points), ends.is_main)
 
     def _points(self, route: Route, begin: Point, end: Point, *, is_main: bool = True) -> list[Point]:
-        """The corners of a connection; of what is attached, with the directions exchanged."""
+        """Return the corners of a connection; for an attachment, with the axes exchanged."""
         own, other = (self._along_x, self._along_y) if is_main else (self._along_y, self._along_x)
         if route.others is not None:
             first, middle, last = own(route.first), other(route.others[0]), own(route.others[1])
@@ -301,14 +301,14 @@ class _Layout:
         return replace(line, label=label, label_x=x, label_y=self._port(box, ends), label_width=width)
 
     def _port(self, box: Box, ends: Ends) -> float:
-        """Where an output is on the side of its node."""
+        """Return the position of an output on the side of its node."""
         number = self._outputs[ends.source]
         output = min(ends.output, number - 1)
         return box.y + box.height / 2 + _OUTPUT_PITCH * (output - (number - 1) / 2)
 
 
 def _text_height(note: StickyNote) -> float:
-    # Bytes, since the characters that have several are usually wide.
+    # In bytes, because characters of several bytes are usually wide.
     lines = (math.ceil(len(line.encode(errors="replace")) / _LINE_CHARS) for line in note.text.splitlines())
     return _LINE_HEIGHT * min(_MAX_TEXT_LINES, max(_LEAST_TEXT_LINES, sum(lines)))
 
@@ -328,7 +328,7 @@ def _do_touch(one: Rectangle, other: Rectangle) -> bool:
 
 
 def _ends(connections: Any) -> Iterator[Ends]:
-    """What is connected, as far as the definition says so in the usual shape."""
+    """Yield the connections of a definition, as far as it has the usual shape."""
     for source, kinds in dict_or_empty(connections).items():
         for kind, outputs in dict_or_empty(kinds).items():
             outputs = list_or_empty(outputs)
@@ -339,7 +339,7 @@ def _ends(connections: Any) -> Iterator[Ends]:
 
 
 def _label(node: Mapping[str, Any], ends: Ends) -> str:
-    """The label of an output, if the node has several."""
+    """Return the label of an output, if the node has several."""
     if not ends.is_main or ends.outputs < 2:
         return ""
     names = _names_of_outputs(node, ends.outputs)
@@ -360,14 +360,14 @@ def _names_of_outputs(node: Mapping[str, Any], outputs: int) -> Sequence[Any]:
 
 
 def _tries(node: Mapping[str, Any]) -> int:
-    """How often the service tries a node, by its own limits."""
+    """Return how often the service tries a node, within its limits."""
     if node.get("retryOnFail") is not True:
         return 1
     return int(min(_MOST_TRIES, max(_LEAST_TRIES, coordinate(node.get("maxTries")) or _USUAL_TRIES)))
 
 
 def _model(node: Mapping[str, Any]) -> str | None:
-    """The model of a node, unless an expression, which can contain data, chooses it."""
+    """Return the model of a node, unless an expression chooses it, which can contain data."""
     model = dict_or_empty(node.get("parameters")).get("model")
     value = model.get("value") if isinstance(model, dict) else model
     return value if isinstance(value, str) and value and not value.startswith("=") else None

@@ -1,4 +1,4 @@
-"""What a definition says of the editor: where nodes and sticky notes are. It may have any shape."""
+"""Read from a definition, which may have any shape, where the editor places nodes and sticky notes."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 from airflow_provider_service._core.pages.grid import ROW_SPAN
 from airflow_provider_service.client._shapes import dict_or_empty
 
-#: Sticky notes in a drawing.
+#: Maximum number of sticky notes in a drawing.
 MAX_NOTES = 60
 #: Number of the colours that the editor offers for sticky notes; the first is the usual one.
 NOTE_COLOURS = 7
 NOTE = "n8n-nodes-base.stickyNote"
-#: A distance between nodes that have no place.
+#: Distance between nodes without a position.
 _STEP = 368.0
 _FURTHEST, _MAX_TEXT_CHARS = 1e6, 2_000
 _NODE_SIZE, _NOTE_WIDTH, _NOTE_HEIGHT = 96.0, 240.0, 160.0
-# What marks headings and emphasis in Markdown, and empty lines.
+# Marks of headings and emphasis in Markdown, and empty lines.
 _MARKS, _BREAKS = re.compile(r"^[ \t]*#+[ \t]+|\*\*", re.MULTILINE), re.compile(r"\s*\n\s*")
 
 Place = tuple[float, float]
@@ -30,10 +30,10 @@ Place = tuple[float, float]
 class StickyNote:
     """A sticky note of a workflow.
 
-    :param text: without the marks of headings and emphasis, and without empty lines.
-    :param colour: one of :data:`NOTE_COLOURS`, counted from 1.
-    :param covered: the nodes that it lies behind.
-    :param place: for its text, above the nodes.
+    :param text: its text, without the marks of headings and emphasis, and without empty lines.
+    :param colour: number of one of the :data:`NOTE_COLOURS` colours, from 1.
+    :param covered: the nodes in front of it.
+    :param place: position of its text, above the nodes.
     """
 
     text: str
@@ -43,10 +43,10 @@ class StickyNote:
 
 
 def sticky_notes(nodes: Sequence[Any], places: Mapping[str, Place]) -> list[StickyNote]:
-    """The sticky notes that have a text: the largest first, so that it is behind the others.
+    """Read the sticky notes that have a text, the largest first, so that it is behind the others.
 
-    :param nodes: of the definition.
-    :param places: of the nodes that are drawn.
+    :param nodes: nodes of the definition.
+    :param places: positions of the nodes that are drawn.
     """
     found = (one for one in nodes if isinstance(one, dict) and one.get("type") == NOTE)
     sized = [_sized_note(one, places) for one in islice(found, MAX_NOTES)]
@@ -54,19 +54,19 @@ def sticky_notes(nodes: Sequence[Any], places: Mapping[str, Place]) -> list[Stic
 
 
 def place_of(node: Mapping[str, Any], at: int) -> Place:
-    """The place that the editor gives a node; without one, nodes stand in a row."""
+    """Return the position of a node in the editor; nodes without one stand in a row."""
     return _place(node) or (_STEP * at, 0.0)
 
 
 def coordinate(value: Any) -> float | None:
-    """A number that can be a coordinate."""
+    """Return a number if it can be a coordinate."""
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return None
-    return float(value) if abs(value) <= _FURTHEST else None  # neither is what is infinite or no number
+    return float(value) if abs(value) <= _FURTHEST else None  # excludes infinity and NaN
 
 
 def _sized_note(node: Mapping[str, Any], places: Mapping[str, Place]) -> tuple[float, StickyNote]:
-    """A note, and its area in the editor."""
+    """Return a note, and the size of its area in the editor."""
     given = dict_or_empty(node.get("parameters"))
     text, colour = given.get("content"), given.get("color")
     width, height = coordinate(given.get("width")) or _NOTE_WIDTH, coordinate(given.get("height")) or _NOTE_HEIGHT

@@ -1,4 +1,4 @@
-"""A page's view of an execution: the status of its nodes, and when each of them ran. No data of its items."""
+"""A page's view of an execution: the status of its nodes, and when each node ran, without the data of items."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from airflow_provider_service.client.models._statuses import ENDED_STATUSES, FAI
 if TYPE_CHECKING:
     from airflow_provider_service.client.models import Execution
 
-#: Runs of all nodes whose times and items are counted.
+#: Maximum number of runs of all nodes whose times and items are counted.
 MAX_RUNS = 20_000
 
 
@@ -32,8 +32,8 @@ MAX_RUNS = 20_000
 class ExecutionView:
     """An execution.
 
-    :param nodes: those that have run, in the order in which they began, and then the others.
-    :param frame: the time that their bars are drawn in.
+    :param nodes: the nodes that have run, in the order in which they began, and then the others.
+    :param frame: the period in which their bars are drawn.
     :param notes: explanations of missing parts, for the reader.
     """
 
@@ -55,12 +55,12 @@ class ExecutionView:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing about it will change."""
+        """Whether the execution has ended, so that nothing about it will change."""
         return self.status in ENDED_STATUSES
 
     @property
     def seconds(self) -> float | None:
-        """How long it took, once it has ended."""
+        """Duration of the execution, if it has ended."""
         if self.started_at is None or self.stopped_at is None or not self.has_ended:
             return None
         return max(0.0, (self.stopped_at - self.started_at).total_seconds())
@@ -75,18 +75,18 @@ class ExecutionView:
 
     @property
     def shows_nodes(self) -> bool:
-        """Whether anything is known of its nodes besides how they are connected."""
+        """Whether anything is known about the nodes besides their connections."""
         return any(one.state != "unreported" for one in self.nodes)
 
     def node(self, name: str) -> NodeView | None:
-        """The node of this name."""
+        """Return the node with this name."""
         return next((one for one in self.nodes if one.name == name), None)
 
 
 def view_of(execution: Execution, *, secrets: Collection[str] = (), output_of: OutputOf | None = None) -> ExecutionView:
-    """The view of an execution that was read with or without its data.
+    """Make the view of an execution that was read with or without its data.
 
-    :param secrets: taken out of every text of the service.
+    :param secrets: secrets to mask in every text of the service.
     :param output_of: selects the output of a node to show; None for nothing.
     """
     texts = Texts(secrets)

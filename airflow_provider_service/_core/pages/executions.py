@@ -16,13 +16,13 @@ from airflow_provider_service.links.service import EXECUTION_PAGE, WORKFLOW_PAGE
 if TYPE_CHECKING:
     from airflow_provider_service.links.service import ExecutionAddress
 
-#: Executions on one page, and days in a plot.
+#: Number of executions on one page, and of days in a plot.
 SHOWN, DAYS = 50, 14
-#: Workflows that are compared.
+#: Number of workflows to compare.
 LARGEST = 5
-#: Executions of a workflow that define its usual duration, and the minimum to mark others as unusual.
+#: Number of executions that define a workflow's usual duration, and the minimum to mark others as unusual.
 USUAL_OF, ENOUGH = 20, 5
-# States in which Airflow has not done with an attempt.
+# States in which Airflow has not finished with an attempt.
 _UNDER_WAY = frozenset({None, "scheduled", "queued", "running", "deferred", "restarting", "up_for_reschedule"})
 _FAILED = frozenset({"failed", "upstream_failed", "up_for_retry"})
 
@@ -32,10 +32,10 @@ Workflow = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class TaskExecution:
-    """An execution that a task instance runs, retries or waits for, or the last one that it did.
+    """The execution that a task instance runs, retries or waits for, or the last one that it did.
 
-    :param state: of the task instance, in Airflow's words.
-    :param known_at: when the task learned of the execution.
+    :param state: state of the task instance, as Airflow names it.
+    :param known_at: when the task received the id of the execution.
     :param started_at: when the latest attempt of the task began.
     :param ended_at: when that attempt ended.
     """
@@ -67,28 +67,28 @@ class TaskExecution:
 
     @property
     def task_name(self) -> str:
-        """The task, with its map index."""
+        """The id of the task, with its map index."""
         return self.task_id if self.map_index < 0 else f"{self.task_id} [{self.map_index}]"
 
     @property
     def dag_path(self) -> str:
-        """Where Airflow shows the DAG."""
+        """The path of the DAG's page in Airflow."""
         return f"/dags/{quote(self.dag_id, safe='')}"
 
     @property
     def run_path(self) -> str:
-        """Where Airflow shows the run of the DAG."""
+        """The path of the DAG run's page in Airflow."""
         return f"{self.dag_path}/runs/{quote(self.run_id, safe='')}"
 
     @property
     def task_path(self) -> str:
-        """Where Airflow shows the task instance."""
+        """The path of the task instance's page in Airflow."""
         mapped = "" if self.map_index < 0 else f"/mapped/{self.map_index}"
         return f"{self.run_path}/tasks/{quote(self.task_id, safe='')}{mapped}"
 
     @property
     def began_at(self) -> datetime:
-        """When it began, according to Airflow."""
+        """When the execution began, according to Airflow."""
         return self.started_at or self.known_at
 
     @property
@@ -98,7 +98,7 @@ class TaskExecution:
 
     @property
     def seconds(self) -> float | None:
-        """How long the attempt took, once it has ended."""
+        """Duration of the attempt, if it has ended."""
         if self.is_under_way or self.started_at is None or self.ended_at is None:
             return None
         return max(0.0, (self.ended_at - self.started_at).total_seconds())
@@ -117,8 +117,8 @@ class SearchError(ValueError):
 class Search:
     """A search by the reader; an empty text finds everything.
 
-    :param given: the form, as it was filled in.
-    :param zone: the time zone of the form, and of the days that are plotted.
+    :param given: the fields of the form.
+    :param zone: the time zone of the form, and of the days in the plot.
     """
 
     given: Mapping[str, str] = field(default_factory=dict)
@@ -150,9 +150,9 @@ class Search:
         )
 
     def finds(self, one: TaskExecution, name: str) -> bool:
-        """Whether it finds an execution.
+        """Whether the search finds an execution.
 
-        :param name: of its workflow, if that is known.
+        :param name: name of its workflow, if that is known.
         """
         return (
             self.state in {"", str(one.state).lower()}
@@ -163,7 +163,7 @@ class Search:
         )
 
     def address(self, **changed: str | int) -> str:
-        """The address of the same search with some of its fields changed, below that of the page."""
+        """Return the address of the same search with other values of some fields, relative to the page."""
         return f"?{urlencode({**self.given, **changed})}"
 
 
@@ -193,9 +193,9 @@ def _moment(given: Mapping[str, str], name: str, zone: tzinfo) -> datetime | Non
 
 
 class Usual(NamedTuple):
-    """How long the latest successful executions of a workflow took, in seconds.
+    """The durations of the latest successful executions of a workflow, in seconds.
 
-    :param number: how many they are.
+    :param number: number of these executions.
     """
 
     median: float
@@ -204,16 +204,16 @@ class Usual(NamedTuple):
     number: int
 
     def verdict(self, seconds: float) -> str:
-        """Why a duration is unusual, if it is."""
+        """Say why a duration is unusual, if it is."""
         if self.number < ENOUGH or self.shortest <= seconds <= self.longest:
             return ""
         return "longer than usual" if seconds > self.longest else "shorter than usual"
 
 
 class WorkflowView(NamedTuple):
-    """A workflow of which there are several.
+    """A workflow in a comparison.
 
-    :param label: its name, or its id if the name is not known.
+    :param label: its name, or its id if the name is unknown.
     """
 
     label: str
@@ -222,7 +222,7 @@ class WorkflowView(NamedTuple):
 
 
 class Day(NamedTuple):
-    """The executions that began on a day, and how long those took that have ended."""
+    """The numbers of executions that began on a day, and the durations of those that have ended."""
 
     date: date
     succeeded: int
@@ -232,17 +232,17 @@ class Day(NamedTuple):
 
     @property
     def number(self) -> int:
-        """How many executions there are."""
+        """The number of executions."""
         return self.succeeded + self.failed + self.other
 
 
 @dataclass(frozen=True)
 class ExecutionsView:
-    """The result of a search among the executions that the reader may read.
+    """The result of a search among the executions that the user may read.
 
-    :param readable: all that the reader may read, the latest first.
-    :param names: the names of workflows, as far as they are known.
-    :param place: the DAG, or the run of one, that the page is about; empty if it is about all.
+    :param readable: all executions that the user may read, the latest first.
+    :param names: the known names of workflows.
+    :param place: the DAG or the DAG run that the page shows; empty if it shows all.
     :param limit: the period that the page covers, in a sentence.
     """
 
@@ -253,7 +253,7 @@ class ExecutionsView:
     limit: str = ""
 
     def name_of(self, one: TaskExecution) -> str:
-        """The name of its workflow; empty if it is not known."""
+        """Return the name of an execution's workflow; empty if it is unknown."""
         return self.names.get(one.workflow, "")
 
     @cached_property
@@ -268,12 +268,12 @@ class ExecutionsView:
 
     @property
     def page(self) -> int:
-        """The number of the page that is shown, from 1."""
+        """The number of the current page, from 1."""
         return min(max(1, self.search.page), self.pages)
 
     @property
     def shown(self) -> Sequence[TaskExecution]:
-        """What stands on the page."""
+        """The executions on the current page."""
         return self.found[(self.page - 1) * SHOWN : self.page * SHOWN]
 
     @property
@@ -283,7 +283,7 @@ class ExecutionsView:
 
     @property
     def workflows(self) -> list[str]:
-        """The workflows that can be searched for, by name where it is known."""
+        """The workflows that can be searched for: their names, or their ids if the names are unknown."""
         return sorted({self.name_of(one) or one.address.workflow_id for one in self.readable})
 
     @property
@@ -293,11 +293,11 @@ class ExecutionsView:
 
     @property
     def servers(self) -> int:
-        """How many servers the executions are on."""
+        """The number of servers of the executions."""
         return len({one.address.base_url for one in self.readable})
 
     def number(self, outcome: str) -> int:
-        """How many of those found have an outcome."""
+        """Return how many of the executions found have an outcome."""
         return sum(one.outcome == outcome for one in self.found)
 
     @cached_property
@@ -317,7 +317,7 @@ class ExecutionsView:
 
     @cached_property
     def days(self) -> Sequence[Day]:
-        """The days up to that of the latest execution found, the first of them first; none if nothing is found."""
+        """The days up to the latest execution found, in order; none if nothing is found."""
         if not self.found:
             return ()
         by_date: dict[date, list[TaskExecution]] = {}

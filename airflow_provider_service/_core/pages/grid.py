@@ -1,6 +1,6 @@
-"""A grid for the nodes of a workflow: in the order in which its editor places them, one node in a cell.
+"""A grid for the nodes of a workflow, in the order in which the editor places them, with one node per cell.
 
-Between its columns and rows are channels without nodes, in which connections are drawn.
+Between columns and rows are channels without nodes, in which connections are drawn.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-#: Nodes that are nearer to each other in the editor, in its pixels, stand in one column or row.
+#: Nodes that are closer to each other in the editor, in pixels, share a column or a row.
 COLUMN_SPAN, ROW_SPAN = 100.0, 80.0
-#: The room between two tracks of a channel.
+#: Distance between two tracks of a channel.
 TRACK = 10.0
-#: Tracks of a channel; further lines share the last of them.
+#: Maximum number of tracks in a channel; further lines share the last one.
 MAX_TRACKS = 40
 
 
@@ -25,7 +25,7 @@ class Cell(NamedTuple):
 
 
 def cells_of(places: Sequence[tuple[float, float]]) -> list[Cell]:
-    """The cell of each place. Places that are too near to each other get cells one below the other."""
+    """Return the cell of each place. Places that are too close to each other get cells one below the other."""
     columns, rows = _bands([x for x, _ in places], COLUMN_SPAN), _bands([y for _, y in places], ROW_SPAN)
     held: dict[tuple[int, int], int] = {}
     found: dict[int, tuple[int, tuple[int, int]]] = {}
@@ -39,7 +39,7 @@ def cells_of(places: Sequence[tuple[float, float]]) -> list[Cell]:
 
 
 def _bands(values: Sequence[float], span: float) -> dict[float, int]:
-    """Number the values, with one number for those within a span; they are divided where they are furthest apart."""
+    """Number the values, with one number for those within a span, and divide them at the widest gaps."""
     bands, todo = [], [sorted(set(values))]
     while todo:
         some = todo.pop()
@@ -52,9 +52,9 @@ def _bands(values: Sequence[float], span: float) -> dict[float, int]:
 
 
 class Channels:
-    """The channels in one direction, each of which has as many tracks as its lines need so as not to touch.
+    """The channels in one direction, each with as many tracks as its lines need to stay apart.
 
-    :param number: of channels.
+    :param number: number of channels.
     """
 
     def __init__(self, number: int) -> None:
@@ -75,11 +75,11 @@ class Channels:
             self._before[channel].setdefault(second, set()).add(first)
 
     def assign(self) -> None:
-        """Give each line its track."""
+        """Assign a track to each line."""
         for channel, (wanted, before, tracks) in enumerate(zip(self._wanted, self._before, self._tracks, strict=True)):
             held: list[list[tuple[float, float]]] = []
             for line in _in_order(self._with_few_crossings(channel), before):
-                if line not in wanted:  # it goes straight on
+                if line not in wanted:  # it runs straight and needs no track
                     continue
                 begin, end = wanted[line]
                 track = max((tracks[other] + 1 for other in before.get(line, ()) if other in tracks), default=0)
@@ -90,7 +90,7 @@ class Channels:
                 held[track].append(wanted[line])
 
     def _with_few_crossings(self, channel: int) -> list[Hashable]:
-        """The lines of a channel: of those that go up, the upper first; of those that go down, the lower."""
+        """Sort the lines of a channel: of those that go up, the upper first; of those that go down, the lower first."""
 
         def order(line: Hashable) -> tuple[bool, float]:
             begin = self._begins[channel][line]
@@ -100,20 +100,20 @@ class Channels:
         return sorted(self._wanted[channel], key=order)
 
     def is_used(self, channel: int) -> bool:
-        """Whether any line goes along a channel."""
+        """Whether any line uses a channel."""
         return bool(self._tracks[channel])
 
     def width(self, channel: int) -> float:
-        """The room that the tracks of a channel need."""
+        """Return the width of a channel's tracks."""
         return TRACK * max(self._tracks[channel].values(), default=0)
 
     def offset(self, channel: int, line: Hashable) -> float:
-        """Where in a channel the track of a line is."""
+        """Return the position of a line's track in a channel."""
         return TRACK * self._tracks[channel][line]
 
 
 def _in_order(lines: Sequence[Hashable], before: Mapping[Hashable, set[Hashable]]) -> Iterator[Hashable]:
-    """The lines, each after those that come before it as far as these do not come after it as well."""
+    """Yield the lines, each after those that must come before it, unless the requests form a cycle."""
     begun: set[Hashable] = set()
     for one in lines:
         path = [] if one in begun else [one]
@@ -129,6 +129,6 @@ def _in_order(lines: Sequence[Hashable], before: Mapping[Hashable, set[Hashable]
 
 
 def begins(sizes: Sequence[float], gaps: Sequence[float], margin: float) -> list[float]:
-    """Where each of some columns or rows begins; the first gap is before the first of them."""
+    """Return where each column or row begins; the first gap is before the first one."""
     steps = [margin + gaps[0], *(size + gap for size, gap in zip(sizes, gaps[1:], strict=True))]
     return list(accumulate(steps))

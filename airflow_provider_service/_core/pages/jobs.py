@@ -1,4 +1,4 @@
-"""The requirements of the package's operators on a server and an API key, by job."""
+"""What the package's operators require of a server and an API key, by job."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def _of(resource: str, actions: str) -> tuple[str, ...]:
     return tuple(f"{resource}:{action}" for action in actions.split())
 
 
-#: The version of n8n that has the first operation for a scope, or for all scopes of a resource; by its published
-#: contracts. All versions have operations that are not listed.
+#: The first version of n8n that has an operation for a scope, or for any scope of a resource, by its published
+#: contracts. All versions have the operations of scopes that are not listed.
 _SINCE = {
     "communityPackage": "2.16",
     "credential:list": "2.8",
@@ -27,7 +27,7 @@ _SINCE = {
     "insights": "2.17",
 }
 
-#: The scopes of each job; a job needs all of its scopes only if all its operators are used.
+#: The scopes of each job. A job needs all its scopes only if all its operators are used.
 JOBS: Mapping[str, tuple[str, ...]] = {
     "run a workflow and wait for it": (
         *_of("workflow", "read list activate"),
@@ -70,7 +70,7 @@ _FEATURES = {
 
 
 class State(NamedTuple):
-    """Whether a job can be done, and why not if it cannot or only in part.
+    """Whether a job can be done and, if not or only in part, why.
 
     :param is_known: whether that could be examined.
     """
@@ -81,11 +81,11 @@ class State(NamedTuple):
 
 
 def state_of(job: str, *, version: str | None, scopes: Collection[str] | None, plan: Mapping[str, bool]) -> State:
-    """How far a server, its plan and a key allow a job.
+    """Find out whether a server, its plan and a key allow a job.
 
-    :param version: of the server, such as ``"2.20.12"``; None if it is not known.
-    :param scopes: those that the key holds; None if the server does not report them.
-    :param plan: whether the plan of the server includes a feature; one that is not named was not examined.
+    :param version: version of the server, such as ``"2.20.12"``; None if it is unknown.
+    :param scopes: scopes of the key; None if the server does not report them.
+    :param plan: whether the plan of the server includes a feature; features that are missing were not examined.
     """
     later = {scope: since(scope) for scope in JOBS[job] if not _has(version, since(scope))}
     offered = [scope for scope in JOBS[job] if scope not in later]
@@ -109,7 +109,7 @@ def state_of(job: str, *, version: str | None, scopes: Collection[str] | None, p
 
 
 def since(scope: str) -> str:
-    """The version of n8n from which on a scope is of use."""
+    """Return the first version of n8n in which a scope has an effect."""
     return _SINCE.get(scope) or _SINCE.get(scope.partition(":")[0]) or "0.0"
 
 

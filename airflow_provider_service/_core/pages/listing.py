@@ -1,4 +1,4 @@
-"""The pages of connections, and of the executions that tasks have started or waited for, as HTML."""
+"""Render the pages of connections, and of the executions that tasks have started or waited for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.pages.connection_view import ConnectionView
     from airflow_provider_service._core.pages.executions import ExecutionsView
 
-# Those of task instances in Airflow, and the grades of an examination.
+# Signs of the states of Airflow's task instances; below, those of the grades of an examination.
 _STATE_SIGNS = {
     "success": "✓",
     "failed": "✕",
@@ -31,16 +31,16 @@ _GRADES = {"FAIL": ("✕", "failed"), "note": ("!", "note"), "skip": ("?", "not 
 
 
 def executions_part(view: ExecutionsView, *, airflow: str, problem: str = "") -> Part:
-    """The executions that a reader searches for.
+    """Render the result of a search for executions.
 
     :param airflow: path below which Airflow's own pages are.
-    :param problem: why nothing could be searched.
+    :param problem: why the search is impossible.
     """
     return _part("executions.html.jinja", view=view, airflow=airflow, problem=problem)
 
 
 def connection_part(view: ConnectionView, *, airflow: str) -> Part:
-    """The findings on a connection.
+    """Render the page of a connection.
 
     :param airflow: path below which Airflow's own pages are.
     """
@@ -49,7 +49,7 @@ def connection_part(view: ConnectionView, *, airflow: str) -> Part:
 
 
 def connections_part(connections: Sequence[str], verdicts: Mapping[str, Verdict | None]) -> Part:
-    """Connections, each with the result of its examination: None if it is not known yet."""
+    """Render the list of connections, each with the verdict of its examination, or None if that is not known yet."""
     shown = [(one, quote(one, safe=""), one in verdicts, verdicts.get(one)) for one in connections]
     under_way = sum(one is None for one in verdicts.values())
     return _part("connections.html.jinja", connections=shown, under_way=under_way)
@@ -61,5 +61,5 @@ def _part(template: str, **values: object) -> Part:
 
 
 def state_label(state: str | None) -> str:
-    """A state of a task instance as Airflow writes it."""
+    """Return the state of a task instance as Airflow's pages write it."""
     return "No Status" if state in {None, "none"} else str(state).replace("_", " ").title()

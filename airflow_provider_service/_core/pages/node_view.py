@@ -1,4 +1,4 @@
-"""A page's view of the nodes of an execution: the status, results and times of each. No data of its items."""
+"""A page's view of the nodes of an execution: the status, results and times of each, without the data of items."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.models import Execution
 
 MAX_MESSAGE_CHARS, MAX_NAME_CHARS = 1_000, 200
-#: Nodes in the table, runs of one node in the timeline, and such runs of all nodes.
+#: Maximum numbers of nodes in the table, of runs of one node in the timeline, and of runs of all nodes in it.
 MAX_ROWS, MAX_BARS, MAX_ALL_BARS = 300, 60, 3_000
-#: Executions that a node has started and that it leads to.
+#: Maximum number of links to the executions that a node has started.
 MAX_SUB_EXECUTIONS = 20
 
 OutputOf = Callable[[str], "str | None"]
@@ -45,12 +45,12 @@ OutputOf = Callable[[str], "str | None"]
 class NodeView:
     """A node of the workflow.
 
-    :param anchor: names it in the page, however the execution goes on.
-    :param tries: how often the service tries it until it succeeds.
-    :param runs: how often it ran; of these, so many ``failed_runs``.
-    :param began: seconds from the begin of the execution; None if it has not run.
-    :param items: number of its output items; ``items_by_output`` by its main outputs.
-    :param tokens: that a language model has used; 0 where the data does not say so.
+    :param anchor: its name in the page's address, which does not change during the execution.
+    :param tries: maximum number of tries until it succeeds.
+    :param runs: number of its runs, of which ``failed_runs`` failed.
+    :param began: seconds from the beginning of the execution; None if it has not run.
+    :param items: number of its output items; ``items_by_output`` has the number of each main output.
+    :param tokens: number of tokens that a language model has used; 0 if the data does not show it.
     :param output: its first output items, as JSON; None unless data may be shown.
     """
 
@@ -76,7 +76,7 @@ class NodeView:
 class Texts:
     """The texts of the service as a page shows them.
 
-    :param secrets: taken out of every text.
+    :param secrets: secrets to mask in every text.
     """
 
     def __init__(self, secrets: Collection[str]) -> None:
@@ -86,11 +86,11 @@ class Texts:
         self.call = cache(self._call)
 
     def name(self, text: str) -> str:
-        """A name, which may be cut."""
+        """Return a name, which may be truncated."""
         return cut(self._hidden(text), MAX_NAME_CHARS)
 
     def message(self, text: str | None) -> str | None:
-        """A message, which may be cut."""
+        """Return a message, which may be truncated."""
         return text and cut(self._hidden(text), MAX_MESSAGE_CHARS)
 
     def _hidden(self, text: str) -> str:
@@ -116,10 +116,10 @@ def nodes_shown(
     texts: Texts,
     output_of: OutputOf | None,
 ) -> list[NodeView]:
-    """The nodes that have run, in the order in which they began, and then the others.
+    """List the nodes that have run, in the order in which they began, and then the others.
 
-    :param drawing: names its nodes as the page does.
-    :param failure: names its node as the page does.
+    :param drawing: the drawing, with the names that the page uses.
+    :param failure: the failure, with the name that the page uses.
     :param spans: the runs of all nodes, in the order in which they began.
     :param output_of: selects the output of a node to show; None for nothing.
     """
@@ -169,7 +169,7 @@ def _figures(execution: Execution, run: NodeRun, spans: Sequence[Span], texts: T
 
 
 def _until_now(spans: list[Span], state: State, frame: Frame, name: str) -> list[Span]:
-    """The runs of a node of which the last one goes on, and which the service may not report before it ends."""
+    """Return the runs of a node whose last run continues: the service may not report that run before it ends."""
     if spans and state_of(spans[-1].status) == state:
         return spans
     return [*spans, Span(name, frame.latest, 0.0, state)]
@@ -185,7 +185,7 @@ def _state(
     *,
     is_disabled: bool,
 ) -> State:
-    if is_disabled:  # the service says that it succeeded if items have passed through it
+    if is_disabled:  # the service reports success if items have passed through it
         return "disabled"
     if name == current:
         return state_of(execution.status)

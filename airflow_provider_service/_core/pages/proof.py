@@ -1,6 +1,6 @@
-"""Whether an execution may be shown on a task's page: only if the task has provably started it or waits for it.
+"""Decide whether a task's page may show an execution: only if the task has provably started it or waits for it.
 
-The link by which the page finds the execution is an XCom, which users may write, so it proves nothing.
+The link that leads the page to the execution is an XCom, which users may write, so it proves nothing.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _NO_STATE = (
 
 @dataclass(frozen=True)
 class Evidence:
-    """What Airflow holds of a task instance and its users cannot write, with the exception of ``saved``.
+    """What Airflow knows about a task instance and users cannot write, with the exception of ``saved``.
 
     :param run_key: the key in the calls of the task.
-    :param execution_id: the execution that the task was asked to wait for, to stop or to retry; None if it was not.
-    :param workflows: id and name of the workflow that the task was asked to run.
-    :param saved: executions and their workflows that the task has saved in its state (Airflow 3.3 and newer), by id.
-        Whoever may edit the task instance may write it, too.
+    :param execution_id: the execution that the task's arguments name, to wait for, stop or retry; None if they do not.
+    :param workflows: id and name of the workflow in the task's arguments.
+    :param saved: ids of the executions and their workflows that the task has saved in its state (Airflow 3.3 and
+        newer). Users who may edit the task instance may write them, too.
     """
 
     run_key: RunKey
@@ -44,7 +44,7 @@ class Evidence:
         """Say why an execution may not be shown; None if it is the task's own, or was not read at all.
 
         :param seen: the execution.
-        :param workflow_id: its workflow according to the link.
+        :param workflow_id: id of its workflow according to the link.
         """
         view = seen.view
         if view is None:
@@ -63,7 +63,7 @@ class Evidence:
         return f"{_KEYLESS if is_shown else _NOT_SHOWN}, {_NO_STATE}"
 
     def started_by(self, seen: ExecutionReading) -> int | None:
-        """The number of the attempt that has started an execution, if its call shows that."""
+        """Return the number of the attempt that has started an execution, if its call shows that."""
         return self.run_key.attempt_of(seen.call.tag if seen.call else None)
 
     def _was_told(self, view: ExecutionView) -> bool:

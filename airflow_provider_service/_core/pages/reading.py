@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceConfig
     from airflow_provider_service.client.models import Execution
 
-#: Time that a read may take; a page does not wait longer.
+#: Seconds that a read may take; a page does not wait longer.
 READ_SECONDS = 10.0
-#: Time for which the last state of an ended execution, which hardly changes, is not read again.
+#: Seconds for which the last state of an ended execution is kept, which hardly changes.
 KEEP_ENDED_SECONDS = 60.0
-#: Items of a node that are shown if data may be, and characters of them.
+#: Maximum number of items of a node, and of characters, to show if data may be shown.
 MAX_ITEMS, MAX_OUTPUT_CHARS = 3, 2_000
 
-# Headers of the call that a webhook node puts out, which can hold a secret.
+# Headers of the call that can hold a secret, and that a webhook node outputs.
 _SECRET_NAMES = ("authorization", "cookie", "proxy-authorization", RUN_KEY_HEADER, RUN_KEY_FIELD)
-# Executions that show the call which they repeat, or which they try out.
+# Modes of executions that show the call that they repeat or test.
 _REPEATING = ("retry", "manual", None)
 
 
@@ -47,13 +47,13 @@ class ExecutionReading:
     """The known state of an execution.
 
     :param base_url: address of the service.
-    :param view: the execution as it was last read; None if it never was.
+    :param view: the execution as it was last read; None if it was never read.
     :param call: the call that started it; None while its data does not show it.
-    :param html: its nodes as a page shows them.
-    :param error: why it could not be read just now.
-    :param is_gone: whether the service does not have it.
+    :param html: its nodes as HTML.
+    :param error: why the last read failed.
+    :param is_gone: whether the service no longer has it.
     :param is_large: whether its data is too large to be read for a page.
-    :param number: another one for each.
+    :param number: unique number of the reading.
     """
 
     base_url: str | None = None
@@ -67,7 +67,7 @@ class ExecutionReading:
 
 
 def keep_seconds(seen: ExecutionReading) -> float:
-    """How long the result of a read stays valid."""
+    """Return for how many seconds the result of a read stays valid."""
     return KEEP_ENDED_SECONDS if seen.view is not None and seen.view.has_ended and seen.error is None else 0.0
 
 
@@ -79,12 +79,12 @@ def see(
     base_url: str,
     show_data: bool,
 ) -> ExecutionReading:
-    """Read an execution once: ``GET /executions/{id}``; if another one has started it, once more for that one.
+    """Read an execution once: ``GET /executions/{id}``; if another execution has started it, read that one once, too.
 
     :param config_of: gets the settings of the connection.
     :param last: the last known state.
-    :param base_url: address of the service when the execution was started; at another one, the same id is that of
-        another execution.
+    :param base_url: address at which the execution was started; at another address, the same id names another
+        execution.
     :param show_data: whether to show the first output items of nodes.
     """
     last = last or ExecutionReading()
@@ -128,8 +128,8 @@ def _unusable(error: Exception) -> str:
 
 
 def error_text(error: Exception) -> str:
-    """The text about a connection that could not be read; the message of another library's error may contain a
-    secret."""
+    """Return the text about a connection that could not be read, without messages of other libraries, which may contain
+    secrets."""
     from airflow.providers.common.compat.sdk import AirflowNotFoundException
 
     if isinstance(error, AirflowNotFoundException):
@@ -148,8 +148,7 @@ def _read(config: ServiceConfig, execution_id: str, *, is_large: bool) -> Execut
 
 
 def _starting_call(config: ServiceConfig, execution: Execution) -> StartingCall | None:
-    """The call that started an execution. If the bridge started it, not the execution but its parent carries the
-    key."""
+    """Read the call that started an execution. If the bridge started it, only its parent carries the key."""
     parent = parent_execution_id(execution)
     if parent is not None:
         try:

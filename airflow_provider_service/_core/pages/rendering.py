@@ -1,4 +1,4 @@
-"""Pages of HTML. They need files of the same origin, and nothing of other hosts."""
+"""Render the pages as HTML. They load files from the same origin only."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.pages.task_view import TaskView
     from airflow_provider_service.client._execution_data import SubExecution
 
-#: The files that pages load, with their types.
+#: The files that pages load, with their media types.
 ASSETS = {
     "airflow.css": "text/css",
     "pages.css": "text/css",
@@ -41,7 +41,7 @@ ASSETS = {
     "follow.js": "text/javascript",
     "outside.js": "text/javascript",
 }
-#: Only these files, and no address but the page's own.
+#: The pages load only these files, and send requests only to their own address.
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
@@ -53,7 +53,7 @@ _PLACE = "airflow_provider_service._core.pages"
 class Part:
     """The part of a page that changes.
 
-    :param version: changes with it.
+    :param version: changes with the part.
     """
 
     html: str
@@ -61,7 +61,7 @@ class Part:
 
 
 def drawn(seen: ExecutionReading) -> ExecutionReading:
-    """An execution with its nodes as a page shows them: the part that all viewers share."""
+    """Render the nodes of an execution, which is the part that all viewers share."""
     if seen.view is None:
         return seen
     with COMPUTING:
@@ -81,9 +81,9 @@ def task_part(
     root: str = "",
     problem: str | None = None,
 ) -> Part:
-    """The known state of a task instance's execution.
+    """Render the known state of a task instance's execution.
 
-    :param seen: the execution, drawn; None if there is none.
+    :param seen: the execution with its rendered nodes; None if there is none.
     :param why_hidden: why it may not be shown.
     :param root: path below which the pages are.
     :param problem: why the task could not start an execution, if it is known.
@@ -100,20 +100,20 @@ def task_part(
 
 
 def message_part(title: str, text: str) -> Part:
-    """A message that nothing follows."""
+    """Render a message on a page that does not refresh."""
     return rendered_part("message.html.jinja", title=title, text=text, follow=None)
 
 
 def packed(html: str) -> bytes:
-    """HTML as it is sent, compressed."""
+    """Compress HTML, as it is sent."""
     return gzip.compress(html.encode(), compresslevel=5, mtime=0)
 
 
 def page(part: Part, title: str, root: str, *, takes: str = "") -> str:
-    """A whole page.
+    """Render a whole page.
 
     :param root: path below which its files are.
-    :param takes: name of the field of its address that holds what is chosen in Airflow: ``zone`` or ``try_number``.
+    :param takes: name of the field in its address for a choice made in Airflow: ``zone`` or ``try_number``.
     """
     from markupsafe import Markup
 
@@ -121,7 +121,7 @@ def page(part: Part, title: str, root: str, *, takes: str = "") -> str:
         _environment()
         .get_template("page.html.jinja")
         .render(
-            part=Markup(part.html),  # noqa: S704 - what it shows was escaped when it was rendered
+            part=Markup(part.html),  # noqa: S704 - the part was escaped when it was rendered
             title=title,
             takes=takes,
             addresses={name: address(name, root) for name in ASSETS},
@@ -131,12 +131,12 @@ def page(part: Part, title: str, root: str, *, takes: str = "") -> str:
 
 @cache
 def asset(name: str) -> bytes:
-    """A file that pages load."""
+    """Read a file that pages load."""
     return files(_PLACE).joinpath("assets", name).read_bytes()
 
 
 def address(name: str, root: str) -> str:
-    """Where a page finds a file.
+    """Return the path at which a page finds a file.
 
     :param root: path below which the files are.
     """
@@ -145,12 +145,12 @@ def address(name: str, root: str) -> str:
 
 @cache
 def assets_version() -> str:
-    """Changes with the files that pages load, which browsers may therefore keep."""
+    """Return a version of the files that pages load, which changes with them, so that browsers may keep the files."""
     return hashlib.sha256(b"".join(map(asset, sorted(ASSETS)))).hexdigest()[:12]
 
 
 def rendered_part(template: str, **values: Any) -> Part:
-    """A template with values."""
+    """Render a template with values."""
     with COMPUTING:
         html = _environment().get_template(template).render(**values)
     return Part(html, hashlib.sha256(html.encode()).hexdigest()[:16])
@@ -188,7 +188,7 @@ def _iso(when: datetime) -> str:
 
 
 def _moment(when: datetime) -> Markup:
-    """A moment, which the browser shows in the time zone that is chosen in Airflow."""
+    """Render a date and time, which the browser shows in the time zone that the user has chosen in Airflow."""
     from markupsafe import Markup
 
     text = f"{when.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
@@ -196,7 +196,7 @@ def _moment(when: datetime) -> Markup:
 
 
 def duration(seconds: float) -> str:
-    """A length of time, in one or two units."""
+    """Format a duration in one or two units."""
     if 0 < seconds < 0.9995:
         return f"{1000 * seconds:.0f} ms"
     if seconds < 59.95:
@@ -210,7 +210,7 @@ def duration(seconds: float) -> str:
 
 
 def _did(node: NodeView | None) -> str:
-    """A short description of a node's results."""
+    """Describe the results of a node in brief."""
     if node is None:
         return ""
     if node.seconds is None or node.state in ("waiting", "running", "disabled"):
@@ -227,9 +227,9 @@ def _did(node: NodeView | None) -> str:
 
 
 def _edges(view: ExecutionView) -> list[tuple[Line, int | None, bool]]:
-    """The connections, each with the number of items that left the output, if the node has run, and whether any did.
+    """Return the connections, each with the number of items from its output, if the node has run, and its use.
 
-    Those that items have passed come last, and are drawn above the others.
+    Those that were used come last, and are drawn above the others.
     """
     nodes = {node.name: node for node in view.nodes}
     edges: list[tuple[Line, int | None, bool]] = []
@@ -244,12 +244,12 @@ def _edges(view: ExecutionView) -> list[tuple[Line, int | None, bool]]:
 
 
 def _label(node: NodeView | None, box: Box, state: str) -> str:
-    """The accessible name of a node. It begins with the visible text, so that voice control works with it."""
+    """Return the accessible name of a node. It begins with the visible text, so that voice control recognizes it."""
     seen = " ".join(filter(None, (box.node, _did(node))))
     parts = seen, "" if seen.endswith(state) else state, _tries(box.tries) if box.tries > 1 else ""
     return ", ".join(filter(None, parts))
 
 
 def _tries(most: int) -> str:
-    """How often the service tries a node. It does not record how often it has."""
+    """Say how often the service tries a node; it does not record the actual number of tries."""
     return f"up to {most} tries"

@@ -1,4 +1,4 @@
-"""How the connections of a workflow are drawn: along the channels between its nodes, never behind a node."""
+"""Route the connections of a workflow along the channels between its nodes, never behind a node."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ Track = tuple[str, str, int]
 
 
 class Step(NamedTuple):
-    """A part of the way of a connection.
+    """A part of a route.
 
-    :param channel: which it goes along.
-    :param track: names what shares its track: the connections of one output, or all that leads to one node.
+    :param channel: number of the channel that it uses.
+    :param track: identifies the connections that share a track: those from one output, or to one node.
     """
 
     channel: int
@@ -41,9 +41,9 @@ class Step(NamedTuple):
 
 
 class Route(NamedTuple):
-    """The way of a connection: only the first step, or three, along channels of the one direction and the other.
+    """The route of a connection: a single step, or three, along channels in alternating directions.
 
-    The first and the last step are in vertical channels if items pass along the connection.
+    If items pass along the connection, the first and the last step are in vertical channels.
     """
 
     first: Step
@@ -51,9 +51,9 @@ class Route(NamedTuple):
 
 
 def route_of(ends: Ends, cells: Mapping[str, Cell], taken: Collection[Cell]) -> Route:
-    """Find the way of a connection.
+    """Find the route of a connection.
 
-    :param cells: where the nodes are.
+    :param cells: cells of the nodes.
     :param taken: all cells that hold a node.
     """
     source, target = cells[ends.source], cells[ends.target]
@@ -69,7 +69,7 @@ def route_of(ends: Ends, cells: Mapping[str, Cell], taken: Collection[Cell]) -> 
         if not any(cell in taken for cell in between):
             return Route(first)
         is_above = target.row <= source.row
-    else:  # back: below the node, unless its target is above it
+    else:  # backwards: below the node, unless the target is above it
         is_above = target.row < source.row
     middle = Step(source.row if is_above else source.row + 1, track)
     return Route(first, (middle, Step(target.column, ("to", ends.target, 0))))
@@ -80,8 +80,8 @@ def want_tracks(
 ) -> None:
     """Request the tracks of all routes.
 
-    Positions along a channel are those of columns and rows: a whole number for the middle of one, and half a row less
-    for the channel before it.
+    Positions along a channel are counted in columns or rows: a whole number is the middle of one, and 0.5 less is the
+    channel before it.
     """
     leaving: dict[Cell, set[Track]] = {}
     for ends, route in routes:
@@ -107,12 +107,12 @@ def want_tracks(
 
 
 def _port(ends: Ends) -> float:
-    """Where on the side of a node an output is, from its middle, in parts of a row."""
+    """Return the offset of an output from the middle of its node's side, in parts of a row."""
     return 0.0 if ends.outputs < 2 else 0.4 * ((ends.output + 1) / (ends.outputs + 1) - 0.5)
 
 
 def path_through(points: Sequence[Point]) -> str:
-    """The path of an SVG along some points, with round corners."""
+    """Return the SVG path through some points, with round corners."""
     corners = list(_corners(points))
     steps = [f"M{_text(corners[0])}"]
     for at in range(1, len(corners) - 1):
@@ -122,7 +122,7 @@ def path_through(points: Sequence[Point]) -> str:
 
 
 def _corners(points: Sequence[Point]) -> Iterator[Point]:
-    """The points at which the way begins, turns and ends."""
+    """Yield the points at which the route begins, turns and ends."""
     kept: list[Point] = []
     for point in points:
         if kept and kept[-1] == point:

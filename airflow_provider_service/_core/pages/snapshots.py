@@ -1,4 +1,4 @@
-"""One read for all viewers: results are cached for a while, and simultaneous reads are shared."""
+"""Share reads among viewers: results are cached for a while, and simultaneous viewers share a read."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from airflow_provider_service.client._clock import clock
 
 T = TypeVar("T")
 
-#: The shortest time between the beginnings of two reads of the same thing.
+#: Minimum number of seconds between the beginnings of two reads of the same thing.
 LEAST_PAUSE_SECONDS = 2.0
-#: The part of one core that reading the same thing again and again may cost.
+#: The share of one core that repeated reads of the same thing may cost.
 CPU_SHARE = 0.05
 #: Default number of cached results.
 CAPACITY = 200
-#: Reads of one group at a time, so that a service that does not answer occupies no more threads than these.
+#: Maximum number of simultaneous reads of one group, which limits the threads that a silent service can occupy.
 MAX_READS = 8
-#: Quick reads that wait for one of as many threads; another one is refused.
+#: Maximum number of quick reads that wait for one of as many threads; further ones are refused.
 MAX_WAITING = 150
-#: Held while computing for a page, so that Airflow's own requests wait for at most one such computation.
+#: Held while a page is computed, so that Airflow's own requests wait for at most one such computation.
 COMPUTING = threading.Lock()
 
 
@@ -40,16 +40,16 @@ class _Entry(Generic[T]):
 
 
 class TooManyReadsError(Exception):
-    """So many reads are under way that another one cannot begin now."""
+    """Too many reads are under way for another one to begin now."""
 
 
 class Snapshots(Generic[T]):
     """Caches the last result of each read. Safe to use from several threads and event loops.
 
-    :param keep: seconds for which a value stays good; at least :data:`LEAST_PAUSE_SECONDS` count, and more for what is
-        costly to read.
-    :param processes: processes that read the same things, each with its own snapshots; the pause is that many times
-        as long, so that together they read no more often.
+    :param keep: returns the seconds for which a value stays valid, which are at least :data:`LEAST_PAUSE_SECONDS`, and
+        more if a read is costly.
+    :param processes: number of processes that read the same things, each with its own snapshots; the pause is that many
+        times as long, so that together they read no more often.
     :param capacity: number of cached results; the least recently used one is removed first.
     """
 
@@ -62,12 +62,12 @@ class Snapshots(Generic[T]):
         self._quick = DaemonPool(MAX_READS, MAX_WAITING, name="service-page")
 
     def look(self, key: Hashable, read: Callable[[T | None], T], group: Hashable = None) -> Future[T]:
-        """The latest value, or that of a read that begins now.
+        """Return the latest value, or that of a read that begins now.
 
-        :param key: names the thing.
-        :param read: reads it, given the last value; it runs in a thread of the snapshots' own.
-        :param group: what is slow together, such as a connection; what has none is quick, and waits for its turn
-            unless too many others do already.
+        :param key: identifies the thing to read.
+        :param read: reads it, given the last value; runs in one of the snapshots' own threads.
+        :param group: identifies reads that are slow together, such as those of a connection; a read without a group is
+            quick, and waits for its turn unless too many others wait already.
         :raises TooManyReadsError: a read is needed, and cannot begin now.
         """
         with self._lock:
@@ -121,7 +121,7 @@ class Snapshots(Generic[T]):
 
 
 def _value_of(entry: _Entry[T] | None) -> T | None:
-    """The last value that could be read."""
+    """Return the last value that could be read."""
     if entry is None:
         return None
     if not entry.reading.done() or entry.reading.exception() is not None:

@@ -1,4 +1,4 @@
-"""How a node, an execution or an attempt stands. Each state has its own sign and word, not only its own colour."""
+"""The states of nodes, executions and attempts. Each has its own sign and word, and not only its own colour."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ _OF_STATUS: dict[str | None, State] = {
 
 
 def state_of(status: str | None) -> State:
-    """The meaning of a status of the service."""
+    """Return the state that a status of the service stands for."""
     return _OF_STATUS.get(status, "unreported")

@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 from airflow_provider_service._core.pages.reading import ExecutionReading
 
-#: Seconds until a page looks again: at an execution that runs, one that sleeps or cannot be read, and a task that has
-#: not started one.
+#: Seconds until a page refreshes: for an execution that runs, for one that sleeps or cannot be read, and for a task
+#: that has not started one.
 RUNNING_SECONDS, SLEEPING_SECONDS, BEFORE_SECONDS = 3, 10, 5
 
 # States of Airflow in which nothing happens to a task instance until somebody clears it.
@@ -21,9 +21,9 @@ _ENDED = frozenset({"success", "failed", "skipped", "removed", "upstream_failed"
 class AttemptView:
     """An attempt of the task.
 
-    :param state: in Airflow's words.
+    :param state: its state, as Airflow names it.
     :param execution_id: the execution that it waits for or has waited for, if that is known.
-    :param reason: why it failed, if it has left that.
+    :param reason: why it failed, if that was kept.
     """
 
     number: int
@@ -35,7 +35,7 @@ class AttemptView:
 
     @property
     def seconds(self) -> float | None:
-        """How long it took, once it has ended."""
+        """Duration of the attempt, if it has ended."""
         if self.started_at is None or self.ended_at is None:
             return None
         return max(0.0, (self.ended_at - self.started_at).total_seconds())
@@ -45,15 +45,15 @@ class AttemptView:
 class TaskView:
     """An attempt of a task instance, usually the latest.
 
-    :param state: of the attempt.
+    :param state: state of the attempt.
     :param is_ours: whether the task uses the service at all.
-    :param service_conn_id: its connection, if that is known.
+    :param service_conn_id: id of its connection, if that is known.
     :param execution_id: the execution that the attempt waits for or has waited for.
     :param execution_url: page of the execution.
     :param workflow_url: page of the workflow.
-    :param attempts: all of them, the latest first.
-    :param number: of the attempt; None for the latest.
-    :param reason: why it failed, if it has left that.
+    :param attempts: all attempts, the latest first.
+    :param number: number of the attempt; None for the latest.
+    :param reason: why the attempt failed, if that was kept.
     """
 
     dag_id: str
@@ -72,17 +72,17 @@ class TaskView:
 
     @property
     def is_latest(self) -> bool:
-        """Whether no attempt came after it."""
+        """Whether it is the latest attempt."""
         return self.number is None or self.number == max((one.number for one in self.attempts), default=self.number)
 
     @property
     def sharing(self) -> Sequence[int]:
-        """The attempts with the same execution, if there are several: the later ones have resumed it, for example."""
+        """The attempts with the same execution, if there are several: later ones have resumed it, for example."""
         numbers = sorted(one.number for one in self.attempts if one.execution_id == self.execution_id)
         return numbers if self.execution_id is not None and len(numbers) > 1 else ()
 
     def started_by(self, number: int | None) -> TaskView:
-        """The same, with its execution as that of the attempt that has started it, if that is known."""
+        """Return this view, in which the attempt that has started the execution has it, if that attempt is known."""
         attempts = [
             replace(one, execution_id=one.execution_id or self.execution_id) if one.number == number else one
             for one in self.attempts
@@ -91,7 +91,7 @@ class TaskView:
 
     @property
     def path(self) -> str:
-        """The page of the attempt in Airflow, below the path of Airflow, which shows its log."""
+        """The path of the attempt's page in Airflow, which shows its log, below that of Airflow."""
         dag, run, task = (quote(one, safe="") for one in (self.dag_id, self.run_id, self.task_id))
         mapped = f"/mapped/{self.map_index}" if self.map_index >= 0 else ""
         attempt = "" if self.is_latest else f"?try_number={self.number}"
@@ -99,18 +99,18 @@ class TaskView:
 
     @property
     def has_ended(self) -> bool:
-        """Whether Airflow is done with it."""
+        """Whether Airflow has finished with it."""
         return self.state in _ENDED or not self.is_latest
 
 
 def follow_seconds(task: TaskView, seen: ExecutionReading | None) -> int | None:
-    """Seconds until the next refresh; None if nothing will change."""
+    """Return the seconds until the next refresh; None if nothing will change."""
     if seen is None:
         waits_for_start = task.is_ours and not task.has_ended and not task.execution_id
         return BEFORE_SECONDS if waits_for_start else None
     view = seen.view
     if seen.error:
-        # The service may answer again, but a missing connection of Airflow will not reappear.
+        # The service may answer again, but if Airflow has lost the task's connection, that will not reappear.
         return None if task.has_ended and task.service_conn_id is None else SLEEPING_SECONDS
     if view is None or seen.is_gone:
         return None if task.has_ended else SLEEPING_SECONDS

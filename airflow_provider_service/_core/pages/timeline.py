@@ -1,4 +1,4 @@
-"""When the nodes of an execution ran: a frame of time that reaches until now, bars for the runs, and an axis."""
+"""The timeline of an execution: a frame that lasts until now, bars for the runs of nodes, and an axis."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from airflow_provider_service.client._execution_data import Span
     from airflow_provider_service.client.models import Execution
 
-#: The shortest bar that is seen, in parts of the timeline.
+#: The shortest visible bar, in parts of the timeline.
 LEAST_BAR = 0.01
-#: Marks on the axis, besides its begin.
+#: Maximum number of marks on the axis, besides that at its beginning.
 MAX_TICKS = 4
-# The frame of an open execution grows by as much of itself at a time, and not with every read of it.
+# The frame of an open execution grows in steps of this share of its length, and not with every read.
 _GROWTH = 0.02
 _LEAST_GROWTH_MS = 1_000.0
-# What is drawn later is drawn above the others.
+# Later states are drawn above earlier ones.
 _LAYERS = ("succeeded", "canceled", "unreported", "running", "waiting", "failed")
 _OPEN = frozenset({"running", "waiting"})
 _STEPS_SECONDS = (60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400)
@@ -30,7 +30,7 @@ _STEPS_SECONDS = (60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 4
 
 @dataclass(frozen=True)
 class TimeBar:
-    """Runs of a node on the timeline, in parts of its length: one, or so many that each has no bar of its own."""
+    """A bar on the timeline, in parts of its length: one run of a node, or several if there are too many."""
 
     begin: float
     length: float
@@ -38,7 +38,7 @@ class TimeBar:
 
 
 class Tick(NamedTuple):
-    """A mark on the axis: where, in parts of its length, and how many seconds after the begin."""
+    """A mark on the axis: its position, in parts of the length, and the number of seconds since the beginning."""
 
     at: float
     seconds: float
@@ -47,8 +47,8 @@ class Tick(NamedTuple):
 class Frame(NamedTuple):
     """The period of the timeline, in milliseconds.
 
-    :param latest: when the last run that the service reports has ended.
-    :param is_open: whether the execution goes on.
+    :param latest: end of the last run that the service reports.
+    :param is_open: whether the execution continues.
     """
 
     begin: float
@@ -65,7 +65,7 @@ class Frame(NamedTuple):
 
 
 def frame_of(execution: Execution, spans: Sequence[Span]) -> Frame:
-    """From the begin of an execution to its end, or until now."""
+    """Return the period from the beginning of an execution to its end, or until now."""
     starts = [span.began for span in spans if span.began]
     if execution.started_at is not None and execution.started_at.year > 1970:
         starts.append(execution.started_at.timestamp() * 1000)
@@ -84,7 +84,7 @@ def frame_of(execution: Execution, spans: Sequence[Span]) -> Frame:
 
 
 def bars_of(spans: Sequence[Span], frame: Frame, most: int) -> Iterator[TimeBar]:
-    """The bars of a node: a limited number, or one for each state. Failed runs are above the others.
+    """Yield the bars of a node: a limited number, but at least one for each state. Failed runs are above the others.
 
     :param spans: the node's runs, in the order in which they began.
     """
@@ -112,7 +112,7 @@ def _binned(runs: list[tuple[float, float]], most: int) -> Iterator[tuple[float,
 
 
 def _step(seconds: float) -> float:
-    """The round time between two marks."""
+    """Return the round time between two marks."""
     least = max(0.001, seconds / MAX_TICKS)
     if least > 30:
         return next((step for step in _STEPS_SECONDS if step >= least), 86_400 * math.ceil(least / 86_400))

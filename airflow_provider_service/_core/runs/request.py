@@ -204,7 +204,7 @@ class RunRequest:
 
     @property
     def nodes(self) -> list[dict[str, Any]]:
-        """The nodes that would run: those of the published version, or of the draft if it is requested or alone."""
+        """The nodes that would run: the published ones, or those of the draft if requested or nothing is published."""
         version = self.workflow.active_version if self.mode == "production" else None
         return (version.nodes if version else None) or self.workflow.nodes or []
 
