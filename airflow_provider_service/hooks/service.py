@@ -45,8 +45,8 @@ class ServiceHook(Resources, BaseHook):
     ``insights``, ``audit``, ``source_control``, ``discovery``, ``webhooks`` and ``mcp``.
 
     Nothing is sent before the first call. It can be used as a context manager, which closes idle connections on exit.
-    An argument of None, the default of most, is not sent, so the server's default applies. Methods that return an
-    iterator request each page when the iteration reaches it. The docstring of each method says
+    Arguments of a resource's methods that are None, the default of most, are not sent, so the server's defaults apply.
+    Methods that return an iterator request each page when the iteration reaches it. The docstring of each method says
     whether it is safe to repeat; calls that only read always are.
 
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``. The default, ``service_default``, stands

@@ -59,8 +59,8 @@ class ServiceExecutionSensor(ServiceBaseSensor):
     The task succeeds on ``success``. On ``error``, ``canceled`` and ``crashed`` it fails without further retries, with
     the failing node, the service's message and the URL of the execution. On ``new``, ``running``, ``waiting`` and
     unknown statuses the wait continues. All modes judge an execution in the same way. With ``soft_fail``, Airflow skips
-    the task if the execution failed, vanished or did not end in time. The wait repeats failed
-    reads, and a retry of the task repeats them later, unless a person has to change something first.
+    the task if the execution failed, vanished or did not end in time. The wait repeats failed reads, and a
+    retry of the task repeats them later, unless a person has to change something first.
 
     If the execution has not ended after ``timeout``, the sensor raises ``AirflowSensorTimeout`` and leaves it running.
     If the execution could not be observed, it raises ``ServiceWaitError``, which Airflow retries. Any other failure is
