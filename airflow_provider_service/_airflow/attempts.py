@@ -1,6 +1,7 @@
 """Keep what the page of a task shows of each attempt.
 
-The next attempt begins without the XComs of the previous one, but with its state, which Airflow keeps from 3.3 on."""
+The next attempt begins without the XComs of the previous one, but with its state, which Airflow keeps from 3.3 on.
+"""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class SavedRun(NamedTuple):
 class Attempt:
     """One attempt to get the one execution of a key.
 
-    :param key: the key that its calls carry. Its attempt is 0 if Airflow does not count the attempts.
+    :param key: the key that its calls carry. Its attempt is 0 if the attempts are not counted.
     :param since: a date and time by our clock before the first attempt began; None if that is unknown.
     :param store: Airflow's store for the state of the task (3.3 and newer); None if there is none.
     :param state_key: key in that store.
@@ -50,7 +50,7 @@ class Attempt:
         self.key, self.since = key, since
         #: Whether calls of the same attempt may have come before.
         self.is_repeated = False
-        #: Whether Airflow counts the attempts.
+        #: Whether the attempts are counted.
         self.is_counted = True
         #: Whether it may have started an execution.
         self.has_called = False

@@ -311,8 +311,8 @@ def read_again(client: ServiceClient, execution_id: str) -> Execution:
 def find_earlier_runs(client: ServiceClient, search: Search, key: RunKey, stopped: threading.Event) -> EarlierRuns:
     """Find the executions that the attempts of a task run have started.
 
-    Searches again after a while unless the previous attempt has one, which may have been killed while its call was on
-    its way.
+    If there is none of the previous attempt, searches again after a while, because that attempt may have been killed
+    while its call was on its way.
 
     :param search: reaches back at least to the first attempt.
     :param stopped: set from outside to give up.
