@@ -149,7 +149,7 @@ class BridgeSearch:
         return EarlierRuns(sorted(found.values(), key=lambda run: -run.execution.number), unreadable)
 
     def _still_active(self, client: ServiceClient, key: RunKey) -> Iterator[FoundRun]:
-        """Find the executions that are active since before the DAG run was cleared, even if the bridge's own are too old."""
+        """Find the executions that are active since before the DAG run was cleared; the bridge's own may be too old."""
         for child, parent in self._children.active(client):
             try:
                 attempt = key.attempt_of(starting_call(with_data(client, parent)).tag)
