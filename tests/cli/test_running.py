@@ -133,13 +133,14 @@ def test_the_logs_of_an_execution(cli, simulator):
         ("canceled", 0, "Ended: The execution was cancelled manually"),
     ],
 )
-def test_the_logs_name_a_node_as_failed_only_if_it_failed(cli, simulator, status, seconds, line):
-    began = simulator.clock.now()
-    simulator.clock.source = lambda: began
+def test_the_logs_name_a_node_as_failed_only_if_it_failed(cli, simulator, monkeypatch, status, seconds, line):
     simulator.create_webhook_workflow("Slow", path="slow", behaviour="long", seconds=60)
-    cli("run", "Slow", "--no-wait")
-    simulator.clock.shift(seconds)
-    simulator.finish_execution("1", status, message="it broke")
+    began = simulator.clock.now()
+    with monkeypatch.context() as standing:
+        standing.setattr(simulator.clock, "source", lambda: began)
+        cli("run", "Slow", "--no-wait")
+        simulator.clock.shift(seconds)
+        simulator.finish_execution("1", status, message="it broke")
 
     assert line in cli("logs", "1").out
 
