@@ -63,6 +63,16 @@ def test_a_clock_that_is_set_is_followed_at_once() -> None:
     assert abs(seconds(clock) + 2 * HOURS) <= 0.6
 
 
+@pytest.mark.parametrize(("ahead", "certain"), [(0, 0), (-2, 0), (-6, 0), (3, 3), (-9, -3)])
+def test_a_slow_answer_proves_only_what_exceeds_its_time(ahead: float, certain: float) -> None:
+    clock = ServerClock()
+    assert clock.certain_offset is None
+
+    clock.learn(date(NOON + ahead), NOON - 5, NOON)
+
+    assert clock.certain_offset == timedelta(seconds=certain)
+
+
 @pytest.mark.parametrize(
     "value",
     [

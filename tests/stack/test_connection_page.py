@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from selenium.webdriver.common.keys import Keys
 
+from tests.live.servers import wait_until
 from tests.live.servers.ports import free_ports
 
 from . import keyboard, pages
@@ -30,6 +31,19 @@ def broken(api: AirflowApi) -> Iterator[str]:
     api.delete_connection(BROKEN)
 
 
+@pytest.fixture
+def shown(browser_of: Callable[..., Browser], started: Started) -> Started:
+    """The executions, once the page of their connection shows them: it is kept for half a minute."""
+    browser = browser_of("admin")
+
+    def is_shown() -> bool:
+        browser.open(pages.of_connection("service_default"))
+        return started.run_id in browser.text()
+
+    wait_until(is_shown, seconds=120, what="the page of the connection to show the run", interval=2)
+    return started
+
+
 def test_who_may_read_it_sees_whether_it_works(
     browser_of: Callable[..., Browser], recorder: Recorder, service: SimulatedService
 ) -> None:
@@ -42,20 +56,16 @@ def test_who_may_read_it_sees_whether_it_works(
     FIGURES.add("pages of connections looked at")
 
 
-def test_it_is_used_by_keyboard(
-    browser_of: Callable[..., Browser], service: SimulatedService, started: Started
-) -> None:
+def test_it_is_used_by_keyboard(browser_of: Callable[..., Browser], service: SimulatedService, shown: Started) -> None:
     browser = browser_of("admin")
     browser.open("/plugin/service_connections")
     with browser.inside(pages.FRAME):
         keyboard.tab_to(browser, "service_default")
         browser.press(Keys.ENTER)
         browser.find("//h1[normalize-space()='Connection service_default']")
-        keyboard.tab_to(browser, started.executions["fails"])
+        keyboard.tab_to(browser, shown.executions["fails"])
         address, _ = browser.new_tab(lambda: browser.press(Keys.ENTER))
-    assert (
-        address == f"{service.base_url}/workflow/{started.workflows['fails']}/executions/{started.executions['fails']}"
-    )
+    assert address == f"{service.base_url}/workflow/{shown.workflows['fails']}/executions/{shown.executions['fails']}"
 
     for path in ("/service-pages/connections", pages.of_connection("service_default")):
         browser.open(path)
@@ -64,12 +74,12 @@ def test_it_is_used_by_keyboard(
 
 @pytest.mark.parametrize(("width", "dark"), [(1400, True), (400, False), (400, True)])
 def test_it_is_read_in_the_dark_and_on_a_narrow_screen(
-    browser_of: Callable[..., Browser], started: Started, width: int, dark: bool
+    browser_of: Callable[..., Browser], shown: Started, width: int, dark: bool
 ) -> None:
     browser = browser_of("admin")
     with browser.looking_like(width=width, dark=dark):
         browser.open(pages.of_connection("service_default"))
-        assert started.run_id in browser.text()
+        assert shown.run_id in browser.text()
         pages.assert_usable(browser)
         assert browser.run("return document.documentElement.scrollWidth") <= width
         browser.run("document.getElementById('runs').scrollIntoView()")

@@ -129,12 +129,14 @@ def _version(version: str | None) -> Finding:
 
 
 def _clock(client: ServiceClient) -> Finding:
-    offset = client.transport.clock_offset
+    offset = client.transport.certain_clock_offset
     if offset is None:
         return Finding("clock", "skip", "the answers of the service carry no date")
-    seconds = offset / timedelta(seconds=1)
+    seconds = round(offset / timedelta(seconds=1))
+    if seconds == 0:
+        return Finding("clock", "ok", "the clock of the service agrees with Airflow's clock")
     way = "ahead of" if seconds > 0 else "behind"
-    text = f"the clock of the service is {abs(seconds):.0f} s {way} Airflow's clock"
+    text = f"the clock of the service is {abs(seconds)} s {way} Airflow's clock"
     if abs(offset) < CLOCK_SKEW:
         return Finding("clock", "ok", text)
     return Finding("clock", "FAIL", f"{text}; a run is found again only if they differ by less than {CLOCK_SKEW}")

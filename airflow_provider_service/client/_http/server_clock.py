@@ -26,6 +26,14 @@ class ServerClock:
         bounds = self._bounds
         return timedelta(seconds=sum(bounds) / 2) if bounds else None
 
+    @property
+    def certain_offset(self) -> timedelta | None:
+        """The part of the offset that is certain, however slow the answers were; 0 if the clocks may agree."""
+        if self._bounds is None:
+            return None
+        least, most = self._bounds
+        return timedelta(seconds=max(least, 0.0) + min(most, 0.0))
+
     def learn(self, date: str | None, sent: float, answered: float) -> None:
         """Take the date of an answer into account.
 

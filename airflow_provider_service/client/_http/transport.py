@@ -63,6 +63,11 @@ class Transport:
         return self._server_clock.offset
 
     @property
+    def certain_clock_offset(self) -> timedelta | None:
+        """The part of :attr:`clock_offset` that is certain; 0 if the clocks may agree."""
+        return self._server_clock.certain_offset
+
+    @property
     def requests_sent(self) -> int:
         """Number of requests so far, with retries and redirects."""
         return self._session.requests_sent
