@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
 import os
 import threading
 import time
@@ -18,9 +17,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from statistics import median, quantiles
 from typing import Any, NamedTuple
+from unittest import mock
 from uuid import uuid4
 
 import requests
+from requests.adapters import HTTPAdapter
 
 from airflow_provider_service._core.runs.bridge.access import BridgeSecret
 from airflow_provider_service._core.runs.bridge.definition import credential_of
@@ -64,30 +65,26 @@ def _webhook(**parameters: Any) -> dict[str, Any]:
     return {**webhook(uuid4().hex, **parameters), "webhookId": str(uuid4())}
 
 
-class Exchanges(logging.Handler):
-    """Counts the requests of all clients of this process."""
+class Exchanges:
+    """Counts the requests of all clients of this process that were answered."""
 
     def __init__(self) -> None:
-        super().__init__(logging.DEBUG)
         self.count = 0
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Count one that was answered."""
-        if record.msg == "%s %s answered %s":
-            self.count += 1
 
 
 @contextmanager
 def counted() -> Iterator[Exchanges]:
     """Count the requests meanwhile."""
-    log, exchanges = logging.getLogger("airflow_provider_service.client._http.transport"), Exchanges()
-    log.setLevel(logging.DEBUG)
-    log.propagate = False
-    log.addHandler(exchanges)
-    try:
+    send, exchanges, lock = HTTPAdapter.send, Exchanges(), threading.Lock()
+
+    def counting(*arguments: Any, **options: Any) -> requests.Response:
+        answer = send(*arguments, **options)
+        with lock:
+            exchanges.count += 1
+        return answer
+
+    with mock.patch.object(HTTPAdapter, "send", counting):
         yield exchanges
-    finally:
-        log.removeHandler(exchanges)
 
 
 @contextmanager
