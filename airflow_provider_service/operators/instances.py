@@ -46,7 +46,8 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
     :param path: path of the folder, or an address of object storage such as ``s3://my_conn@bucket/workflows``. The
         folder is created if it does not exist.
     :param workflow_names: exact names of the workflows; None (the default) for all.
-    :param tag_id: id of a tag, to export only workflows that have it; None (the default) for all workflows.
+    :param tag_id: id of a tag, to export only workflows that have it; None (the default) for all workflows. Those in
+        ``workflow_names`` must have it.
     :param tag_name: exact name of that tag, instead of its id.
     :param project_id: id of a project, to export only its workflows; None (the default) for all projects.
     :param project_name: exact name of that project, instead of its id.
@@ -274,7 +275,8 @@ class ServicePromoteWorkflowsOperator(_DeployingOperator):
 
     :param source_conn_id: Airflow connection of type ``n8n`` or ``service`` of the instance to read from.
     :param workflow_names: exact names of the workflows.
-    :param tag_id: id of a tag on the source, to promote only workflows that have it.
+    :param tag_id: id of a tag on the source, to promote only workflows that have it. Those in ``workflow_names`` must
+        have it.
     :param tag_name: exact name of that tag, instead of its id.
     :param project_id: id of a project of the source, to promote only its workflows.
     :param project_name: exact name of that project, instead of its id.

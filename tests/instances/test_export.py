@@ -109,6 +109,10 @@ def test_the_operator_exports_a_selection(execute, client, deploy, tmp_path, lin
     assert link() == "/home/workflows"
     with pytest.raises(AirflowFailException, match=r"no workflow named 'Parent'.*'parent' differs only"):
         names(workflow_names=["Parent"], code_files=True)
+    assert names(workflow_names=["child"], tag_name="nightly") == ["child"]
+    with pytest.raises(AirflowFailException, match="workflow_names holds 'parent', which does not have the tag 'night"):
+        names(workflow_names=["child", "parent"], tag_name="nightly", code_files=True)
+    assert not list((tmp_path / "3").rglob("*.json"))
 
 
 def twins(client) -> list[str]:

@@ -58,6 +58,7 @@ class ExportSelection(NamedTuple):
         """Return the selected workflows as the service lists them, sorted by name.
 
         :raises ServiceLookupError: no workflow has one of the names, or several do.
+        :raises ServiceInputError: a workflow that is named does not have the tag.
         """
         listed = client.workflows.list(tags=self.tag_name, project_id=self.project_id, exclude_pinned_data=True)
         kept = (one for one in listed if not one.is_archived and not is_deployment_record(one))
@@ -65,8 +66,12 @@ class ExportSelection(NamedTuple):
         if self.names is None:
             return found
         ids = {one.id for one in found}
-        named = (get_workflow(client, name, project_id=self.project_id) for name in dict.fromkeys(self.names))
-        return [one for one in named if self.tag_name is None or one.id in ids]
+        named = [get_workflow(client, name, project_id=self.project_id) for name in dict.fromkeys(self.names)]
+        for one in named:
+            # Left out silently, it would be missing from a folder, or a promotion could archive it.
+            has_tag = self.tag_name is None or one.id in ids
+            require(has_tag, f"workflow_names holds {one.name!r}, which does not have the tag {self.tag_name!r}")
+        return named
 
 
 class Exported(NamedTuple):
