@@ -100,7 +100,7 @@ bench-sizing: $(READY) ## simulate one to ten triggerers with 5,000 to 50,000 wa
 bench-triggerer: stack-wheel ## measure a real triggerer with SENSORS=1000 deferred sensors for MINUTES=10; about an hour
 	$(STACK)/bin/python -m bench.triggerer --sensors $(or $(SENSORS),1000) --minutes $(or $(MINUTES),10)
 
-bench-pages: stack-wheel ## measure what the pages in Airflow weigh, how soon they are seen, and what they cost; about 20 minutes
+bench-pages: stack-wheel ## measure what the pages in Airflow weigh, how soon they are seen, and what they cost; about 15 minutes
 	$(STACK)/bin/python -m bench.pages
 	$(MAKE) bench-viewers
 
