@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._airflow.arguments import has_template, refuse, require, require_one_of
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
 LookUp = Callable[..., Any]
 
 
-# Without comparison and repr, because generating these is a good part of an operator's import time.
-@dataclass(eq=False, repr=False)
+# Plain classes, because generating a data class takes a good part of an operator's import time.
 class Alternatives:
     """Two arguments that name an object by id and by name, of which exactly one is given.
 
@@ -27,9 +25,9 @@ class Alternatives:
     :param is_optional: whether both may be left out.
     """
 
-    id_field: str
-    name_field: str
-    is_optional: bool = field(default=False, kw_only=True)
+    def __init__(self, id_field: str, name_field: str, *, is_optional: bool = False) -> None:
+        self.id_field, self.name_field = id_field, name_field
+        self.is_optional = is_optional
 
     @property
     def fields(self) -> tuple[str, str]:
@@ -54,7 +52,6 @@ class Alternatives:
         return {name: getattr(arguments, name) for name in self.fields}
 
 
-@dataclass(eq=False, repr=False)
 class Reference(Alternatives):
     """The two arguments of an operator, a notifier or a trigger that name one object.
 
@@ -63,9 +60,22 @@ class Reference(Alternatives):
     :param needs_project: whether a name can be looked up only in a given project.
     """
 
-    look_up: LookUp
-    project: Reference | None = None
-    needs_project: bool = False
+    def __init__(
+        self,
+        id_field: str,
+        name_field: str,
+        look_up: LookUp,
+        project: Reference | None = None,
+        *,
+        needs_project: bool = False,
+        is_optional: bool = False,
+    ) -> None:
+        super().__init__(id_field, name_field, is_optional=is_optional)
+        self.look_up, self.project, self.needs_project = look_up, project, needs_project
+
+    def optional(self) -> Reference:
+        """Return the same reference, of which both arguments may be left out."""
+        return Reference(*self.fields, self.look_up, self.project, needs_project=self.needs_project, is_optional=True)
 
     def id_in(self, arguments: object, client: Resources) -> str | None:
         """Return the id that is given, or the id of the object with the name; None if neither is given.
@@ -147,21 +157,21 @@ def _is_template(value: object) -> bool:
 
 PROJECT = Reference("project_id", "project_name", lookup.get_project, is_optional=True)
 DESTINATION_PROJECT = Reference("destination_project_id", "destination_project_name", lookup.get_project)
-OPTIONAL_DESTINATION_PROJECT = replace(DESTINATION_PROJECT, is_optional=True)
-WORKFLOW = Reference("workflow_id", "workflow_name", lookup.get_workflow, project=PROJECT)
-OPTIONAL_WORKFLOW = replace(WORKFLOW, is_optional=True)
+OPTIONAL_DESTINATION_PROJECT = DESTINATION_PROJECT.optional()
+WORKFLOW = Reference("workflow_id", "workflow_name", lookup.get_workflow, PROJECT)
+OPTIONAL_WORKFLOW = WORKFLOW.optional()
 #: For an operator that archives: when it is repeated, it finds the archived workflow.
-WORKFLOW_TO_ARCHIVE = replace(WORKFLOW, look_up=lookup.get_live_workflow_or_archived)
-WORKFLOW_TO_UNARCHIVE = replace(WORKFLOW, look_up=lookup.get_workflow_or_archived)
+WORKFLOW_TO_ARCHIVE = Reference(*WORKFLOW.fields, lookup.get_live_workflow_or_archived, PROJECT)
+WORKFLOW_TO_UNARCHIVE = Reference(*WORKFLOW.fields, lookup.get_workflow_or_archived, PROJECT)
 PARENT_FOLDER = Reference(
-    "parent_folder_id", "parent_folder_name", lookup.get_folder, is_optional=True, project=PROJECT, needs_project=True
+    "parent_folder_id", "parent_folder_name", lookup.get_folder, PROJECT, is_optional=True, needs_project=True
 )
-DATA_TABLE = Reference("data_table_id", "data_table_name", lookup.get_data_table, project=PROJECT)
+DATA_TABLE = Reference("data_table_id", "data_table_name", lookup.get_data_table, PROJECT)
 TAG = Reference("tag_id", "tag_name", lookup.get_tag)
-OPTIONAL_TAG = replace(TAG, is_optional=True)
+OPTIONAL_TAG = TAG.optional()
 TAGS = Alternatives("tag_ids", "tags")
 #: The name is looked up together with the type.
 CREDENTIAL = Alternatives("credential_id", "credential_name", is_optional=True)
-VARIABLE = Reference("variable_id", "key", lookup.get_variable, project=PROJECT)
+VARIABLE = Reference("variable_id", "key", lookup.get_variable, PROJECT)
 #: Names that differ in another instance: the mapping itself, or the file that contains it.
 MAPPING = Alternatives("mapping", "mapping_path", is_optional=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from airflow_provider_service.client.errors import (
     ServiceApiError,
@@ -41,7 +41,8 @@ Found = TypeVar("Found")
 _Place = tuple["str | None", "str | None"]
 
 
-class _Search(NamedTuple, Generic[Found]):
+# A plain class, because every operator imports this module, and generating a data class or a named tuple takes long.
+class _Search(Generic[Found]):
     """A look-up by name.
 
     :param kind: what is looked for, in words.
@@ -52,12 +53,18 @@ class _Search(NamedTuple, Generic[Found]):
     :param name_of: the name of an object.
     """
 
-    kind: str
-    name: str
-    named: Iterable[Found]
-    others: Callable[[], Iterable[Found]]
-    place: Callable[[Found], _Place] = lambda _: (None, None)
-    name_of: Callable[[Any], str | None] = lambda one: one.name
+    def __init__(
+        self,
+        kind: str,
+        name: str,
+        named: Iterable[Found],
+        others: Callable[[], Iterable[Found]],
+        place: Callable[[Found], _Place] = lambda _: (None, None),
+        name_of: Callable[[Any], str | None] = lambda one: one.name,
+    ) -> None:
+        self.kind, self.name = kind, name
+        self.named, self.others = named, others
+        self.place, self.name_of = place, name_of
 
     def find(self) -> Found | None:
         """The object with the name, if there is one.

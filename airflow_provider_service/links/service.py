@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from airflow.providers.common.compat.sdk import BaseOperatorLink
 
@@ -32,19 +31,6 @@ SOURCE_CONTROL_PAGE = "/settings/environments"
 INSIGHTS_PAGE = "/insights"
 
 
-#: A longer text is not an address.
-MAX_ADDRESS_CHARS = 2_000
-_EXECUTION_ADDRESS = r"(https?://.+?)/workflow/([^/?#]+)/executions/([^/?#]+)"
-
-
-class ExecutionAddress(NamedTuple):
-    """The parts of the address of an execution's page."""
-
-    base_url: str
-    workflow_id: str
-    execution_id: str
-
-
 def page_url(base_url: str, path: str, *ids: str | int) -> str:
     """Return the address of a page of the service; the ids replace each ``{}`` of the path.
 
@@ -58,16 +44,6 @@ def page_url(base_url: str, path: str, *ids: str | int) -> str:
 def execution_url(base_url: str, workflow_id: str, execution_id: str | int) -> str:
     """Return the address of an execution's page."""
     return page_url(base_url, EXECUTION_PAGE, workflow_id, execution_id)
-
-
-def read_execution_url(url: object) -> ExecutionAddress | None:
-    """Read an address from :func:`execution_url`; None for any other text."""
-    if not isinstance(url, str) or len(url) > MAX_ADDRESS_CHARS:
-        return None
-    found = re.fullmatch(_EXECUTION_ADDRESS, url)
-    if not found or not all(map(is_plain_id, found.group(2, 3))):
-        return None
-    return ExecutionAddress(found[1], found[2], found[3])
 
 
 class ServiceLink(BaseOperatorLink):

@@ -13,7 +13,6 @@ from airflow_provider_service._airflow.arguments import one_of, require_flag
 from airflow_provider_service._airflow.attempts import failure_reported
 from airflow_provider_service._airflow.fail_without_retry import fail_without_retry
 from airflow_provider_service._airflow.task_arguments import ON_VANISHED
-from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceTaskKilledError
 from airflow_provider_service.links.service import EXECUTION_PAGE, ServiceExecutionLink
 from airflow_provider_service.operators._waiting import ServiceWaitingOperator
@@ -84,6 +83,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         from airflow_provider_service._core.runs.attempt import Attempt
         from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
         from airflow_provider_service._core.waits.outcome import EXECUTION_ID_KEY, not_kept, started
+        from airflow_provider_service.client._clock import clock
         from airflow_provider_service.client.errors import ServiceRunInDoubtError, ServiceRunNotKeptError
         from airflow_provider_service.operators._ending import EndingTask
 

@@ -21,7 +21,8 @@ from airflow_provider_service._airflow.connection import KEY_HEADERS
 from airflow_provider_service._core.pages.connection_view import Waits
 from airflow_provider_service._core.pages.executions import TaskExecution, Workflow
 from airflow_provider_service.client._clock import clock
-from airflow_provider_service.links.service import ServiceExecutionLink, read_execution_url
+from airflow_provider_service.links._execution_address import read_execution_url
+from airflow_provider_service.links.service import ServiceExecutionLink
 
 if TYPE_CHECKING:
     from sqlalchemy import Select

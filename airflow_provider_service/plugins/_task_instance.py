@@ -26,13 +26,12 @@ from airflow_provider_service._airflow.attempts import (
 from airflow_provider_service._core.pages.proof import Evidence
 from airflow_provider_service._core.pages.task_view import AttemptView, TaskView
 from airflow_provider_service._core.runs.attempt import STATE_KEY, key_of
+from airflow_provider_service.links._execution_address import ExecutionAddress, read_execution_url
 from airflow_provider_service.links.service import (
     EXECUTION_PAGE,
     WORKFLOW_PAGE,
-    ExecutionAddress,
     ServiceExecutionLink,
     page_url,
-    read_execution_url,
 )
 
 if TYPE_CHECKING:

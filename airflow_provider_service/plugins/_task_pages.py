@@ -19,7 +19,7 @@ from airflow_provider_service.plugins._task_instance import Found
 if TYPE_CHECKING:
     from airflow_provider_service._core.pages.task_view import TaskView
     from airflow_provider_service.client import ServiceConfig
-    from airflow_provider_service.links.service import ExecutionAddress
+    from airflow_provider_service.links._execution_address import ExecutionAddress
 
 #: Seconds for which the page of a task that has started nothing does not test its connection again.
 KEEP_PROBLEM_SECONDS = 30.0

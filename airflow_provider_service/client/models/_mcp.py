@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, get_args
-
-#: ``production`` runs the published version, ``manual`` the draft.
-Mode = Literal["production", "manual"]
-MODES = get_args(Mode)
+from typing import NamedTuple
 
 
 class StartedExecution(NamedTuple):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow_provider_service.client._http.transport import MCP_PATH, Transport
+from airflow_provider_service.client._mcp_modes import MODES, Mode
 from airflow_provider_service.client._texts import shown
 from airflow_provider_service.client.errors import (
     ServiceApiError,
@@ -15,7 +16,7 @@ from airflow_provider_service.client.errors import (
     ServiceNotOfferedError,
     ServiceRunNotStartedError,
 )
-from airflow_provider_service.client.models._mcp import MODES, Mode, StartedExecution
+from airflow_provider_service.client.models._mcp import StartedExecution
 from airflow_provider_service.client.resources._base import Resource, require, without_none
 
 _TOOL = "execute_workflow"

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.runs.search import IsOlder, RunKey, Search
     from airflow_provider_service._core.runs.start_and_find import IsAnswered
     from airflow_provider_service.client import ServiceClient, errors
+    from airflow_provider_service.client._mcp_modes import Mode
     from airflow_provider_service.client.models import StartedExecution, Workflow
-    from airflow_provider_service.client.models._mcp import Mode
 
 log = logging.getLogger(__name__)
 
