@@ -39,6 +39,12 @@ const seen = [...document.querySelectorAll("main *")].filter((one) => one.checkV
 const texts = seen.filter(hasText);
 return texts.map((one) => parseFloat(getComputedStyle(one).fontSize) * (svg.contains(one) ? scale : 1));
 """
+# Whether any label of the axis of time touches the next one.
+_LABELS_TOUCH = """
+const labels = [...document.querySelectorAll(".axis text")].filter((one) => one.checkVisibility());
+const boxes = labels.map((one) => one.getBoundingClientRect());
+return !boxes.length || boxes.some((box, at) => at && box.left < boxes[at - 1].right + 4);
+"""
 _SCALE = "return document.querySelector('#drawing svg').getScreenCTM().a"
 _PLACE = "const one = document.getElementById('drawing'); return [one.scrollLeft, one.scrollTop]"
 _FOCUSED = "return document.activeElement.id || document.activeElement.getAttribute('href')"
@@ -83,6 +89,7 @@ def test_it_is_read_and_opens_at_the_node_that_matters(
         has_one = browser.run("return document.querySelector(arguments[0])", telling)
         assert browser.run(_IS_SEEN, telling if has_one else ".node")
         assert min(browser.run(_SIZES)) >= 11
+        assert not browser.run(_LABELS_TOUCH)
         assert browser.run("return document.documentElement.scrollWidth") <= width
         browser.click("//button[.='Show all']")
         assert min(browser.run(_SIZES)) >= 11
