@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -37,9 +38,9 @@ class Screen:
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
         self._secrets: list[str] = []
-        self._output = sys.stdout
-        self._errors = _console(sys.stderr)
-        self.console = self._errors if as_json else _console(sys.stdout)
+        self._output: Any = _Output(sys.stdout)
+        self._errors = _console(_Output(sys.stderr))
+        self.console = self._errors if as_json else _console(self._output)
 
     def hide(self, secrets: Sequence[str]) -> None:
         """Mask these texts wherever they would be shown."""
@@ -112,6 +113,35 @@ class Screen:
 
     def _without_secrets(self, value: Any) -> Any:
         return redacted(value, {"": self._secrets})
+
+
+class _Output:
+    """A stream whose reader may leave, such as ``head``: the job of the command goes on, and its output is dropped."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> None:
+        """Write a text, which is sent at the latest with the next ``flush``."""
+        with self._dropping():
+            self._stream.write(text)
+
+    def flush(self) -> None:
+        """Send what has been written."""
+        with self._dropping():
+            self._stream.flush()
+
+    @contextmanager
+    def _dropping(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._stream.fileno())
+            os.close(nowhere)
 
 
 class _Lines(logging.Handler):

@@ -63,6 +63,12 @@ class ServiceInviteUsersOperator(ServiceBaseOperator):
         answered = {invitation.user.email.lower() for invitation in invitations}
         active = [user["email"] for user in requested if user["email"].lower() not in answered]
         self.log.info("Users invited: %d, already active: %d; see %s", len(invitations), len(active), url)
+        if unsent := [one.user.email for one in invitations if one.user.email_sent is False]:
+            self.log.warning(
+                "The service has sent no e-mail to %s. Send them their invitation links, which %s shows",
+                ", ".join(unsent),
+                url,
+            )
         return {
             "invited": [
                 {"user_id": one.user.id, "email": one.user.email, "email_sent": one.user.email_sent}

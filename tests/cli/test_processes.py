@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests import airflow_features
 
 ALONE = (sys.executable, "-m", "airflow_provider_service")
@@ -52,6 +54,26 @@ def test_a_process_that_is_told_to_end_says_what_keeps_running(simulator, client
     assert process.returncode == 130
     assert "The execution keeps running" in errors
     assert client.executions.get("1").status == "running"
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]], ids=["lines", "json"])
+def test_a_reader_that_leaves_does_not_end_a_deployment(simulator, client, folder, tmp_path, form):
+    home = {"AIRFLOW_HOME": str(tmp_path), "AIRFLOW_CONN_SERVICE_DEFAULT": simulator.connection_json()}
+    process = subprocess.Popen(
+        [*ALONE, "deploy", str(folder), "--yes", *form],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **home},
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    _, errors = process.communicate(timeout=300)
+
+    assert process.returncode == 0, errors
+    assert "Error" not in errors
+    assert "Traceback" not in errors
+    assert sorted(one.name for one in client.workflows.list()) == ["child", "parent"]
 
 
 def test_the_status_of_a_process(simulator, folder, tmp_path):
