@@ -58,9 +58,9 @@ class Ci:
             "SERVICE_API_KEY": simulator.api_key,
         }
 
-    def run(self, script: str) -> subprocess.CompletedProcess[str]:
+    def run(self, script: str, *options: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            ["bash", "-e", "-c", script],
+            ["bash", *options, "-c", script],
             cwd=self._checkout,
             env=self._env,
             capture_output=True,
@@ -74,7 +74,7 @@ class Ci:
         steps = [step["run"] for step in ACTIONS["jobs"][name]["steps"] if "run" in step]
         own = [step for step in steps if not step.startswith("pip install ")]
         assert len(own) == len(steps) - 1
-        return next((status for step in own if (status := self.run(step).returncode)), 0)
+        return next((status for step in own if (status := self.run(step, "-e").returncode)), 0)
 
 
 @pytest.fixture
@@ -109,6 +109,19 @@ def test_the_shell_script_fails_and_changes_nothing(ci: Ci, client: ServiceClien
     assert names(client) == []
 
 
+@pytest.mark.parametrize("options", [(), ("-e",)], ids=["sh", "sh -e"])
+def test_the_shell_script_ends_with_a_failed_deployment(
+    ci: Ci, client: ServiceClient, simulator: ServiceSimulator, options: tuple[str, ...]
+) -> None:
+    simulator.inject("status", status=500, path="/activate", times=None)
+
+    done = ci.run(OF_THE_PAGE["sh"], *options)
+
+    assert done.returncode == 1
+    assert done.stderr.rstrip().rpartition("\n")[2].startswith("Error: the deployment failed")
+    assert names(client) == []
+
+
 def test_the_workflow_file_plans_and_deploys(ci: Ci, client: ServiceClient) -> None:
     assert ci.job("plan") == 0
     assert "create" in ci.summary.read_text()
@@ -127,5 +140,5 @@ def test_the_workflow_file_gives_the_variables_that_the_commands_read() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_of_the_documentation_is_understood(command: str) -> None:
-    words = shlex.split(command.partition(" && ")[0])
+    words = shlex.split(re.split(r" && | \|\| ", command)[0])
     assert parser().parse_args(words).command == words[0]
