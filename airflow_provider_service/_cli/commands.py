@@ -126,6 +126,7 @@ COMMANDS = (
             *_SELECTION,
             _flag("--code-files", "write code of several lines to separate files"),
             _flag("--pinned-data", "include the pinned data of nodes, which is often real data"),
+            _flag("--remove-stale", "remove files of workflows that were renamed, or are not exported any more"),
             _YES,
         ),
     ),

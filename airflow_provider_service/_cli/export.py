@@ -21,11 +21,14 @@ def perform(screen: Screen, arguments: argparse.Namespace) -> int:
 
     check_arguments(arguments, OPTIONAL_TAG, PROJECT)
     if StoredFolder("path", arguments.path).holds(".json"):
-        screen.confirm(f"Replace the files of the workflows in {arguments.path}?", yes=arguments.yes)
+        also = ", and remove stale ones" if arguments.remove_stale else ""
+        screen.confirm(f"Replace the files of the workflows in {arguments.path}{also}?", yes=arguments.yes)
     with connected(screen, arguments.conn_id, arguments.uri) as hook, screen.busy("Exporting"):
         done = export_folder(arguments, hook)
     for file in done["files"].values():
         screen.line(file)
+    for path in done["removed"]:
+        screen.line(f"removed {path}")
     screen.line(f"Workflows written to {arguments.path}: {done['workflows']}", "bold green")
     screen.result(done)
     return DONE

@@ -41,7 +41,7 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
     that change by themselves, such as dates, and names instead of ids for other objects of the instance, such as
     credentials. It keeps the id of the workflow, so that a deployment finds the workflow after it was renamed.
     ``ServiceDeployWorkflowsOperator`` deploys such files to the same instance, where they change nothing, or to another
-    one. Archived workflows are left out. Files of workflows that no longer exist are kept.
+    one. Archived workflows are left out.
 
     :param path: path of the folder, or an address of object storage such as ``s3://my_conn@bucket/workflows``. The
         folder is created if it does not exist.
@@ -54,10 +54,12 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
     :param code_files: True to write code of several lines in nodes to separate files, in a folder beside the workflow's
         file; False by default.
     :param pinned_data: True to include the pinned data of nodes, which is often real data; False by default.
+    :param remove_stale: True to remove the exported files, in this folder, of workflows that were renamed, archived or
+        deleted, or are not selected; False by default, which keeps them, and warns of those under a former name.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: an :class:`ExportResult`: the number of workflows, the address of each file by the id of its workflow, and
         the workflows that were left out, with a warning, because their ids could lead to other addresses or folders. If
-        ``workflow_names`` names one of these, nothing is written.
+        ``workflow_names`` names one of these, nothing is written. ``removed`` lists the files that were removed.
     """
 
     template_fields: Sequence[str] = (
@@ -68,7 +70,7 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
         *PROJECT.fields,
     )
     references: ClassVar[Sequence[Alternatives]] = (OPTIONAL_TAG, PROJECT)
-    checks = {"code_files": require_flag, "pinned_data": require_flag}
+    checks = {"code_files": require_flag, "pinned_data": require_flag, "remove_stale": require_flag}
     operator_extra_links = (ServicePageLink(),)
 
     def __init__(
@@ -82,6 +84,7 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
         project_name: Templated[str | None] = None,
         code_files: bool = False,
         pinned_data: bool = False,
+        remove_stale: bool = False,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
@@ -94,6 +97,7 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
         self.project_name = as_rendered(project_name)
         self.code_files = code_files
         self.pinned_data = pinned_data
+        self.remove_stale = remove_stale
         self.check_arguments()
 
     def perform(self, context: Context) -> ExportResult:
@@ -102,7 +106,9 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
 
         self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
         done = cast("ExportResult", export_folder(self, self.hook))
-        self.log.info("Workflows written to %s: %d", self.path, done["workflows"])
+        self.log.info(
+            "Workflows written to %s: %d; files removed: %d", self.path, done["workflows"], len(done["removed"])
+        )
         return done
 
 

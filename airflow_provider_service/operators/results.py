@@ -154,12 +154,16 @@ class Gap(TypedDict):
 
 
 class ExportResult(TypedDict):
-    """The number of workflows, the address of each file by the id of its workflow, and what was left out."""
+    """The number of workflows, the address of each file by the id of its workflow, and what was left out.
+
+    ``removed`` lists the paths, in the folder, of the files that were removed.
+    """
 
     path: str
     workflows: int
     files: dict[str, str]
     left_out: list[Gap]
+    removed: list[str]
 
 
 class DeployResult(TypedDict):

@@ -26,6 +26,17 @@ def test_an_export_of_a_selection(cli, filled, tmp_path):
     assert [one.name for one in (tmp_path / "new").iterdir()] == ["child.json"]
 
 
+def test_stale_files_are_removed_only_with_consent(cli, filled, tmp_path):
+    assert cli("export", tmp_path / "new").status == 0
+    narrower = ("export", tmp_path / "new", "--workflow-names", "child", "--remove-stale")
+
+    assert cli(*narrower, answer="n").status == 1
+    assert (tmp_path / "new" / "parent.json").exists()
+    ended = cli(*narrower, "--yes", "--json")
+    assert (ended.status, ended.result["removed"]) == (0, ["parent.json"])
+    assert not (tmp_path / "new" / "parent.json").exists()
+
+
 def test_an_export_replaces_files_only_with_consent(cli, filled, folder):
     before = (folder / "child.json").read_text()
 

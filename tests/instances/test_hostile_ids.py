@@ -216,7 +216,7 @@ NAMES = {
 def test_each_workflow_has_its_own_files_whatever_its_name_is(tmp_path):
     named = [*NAMES.values(), "w", "w", *NAMES.values()]
     workflows = [Exported(str(number), workflow(name, webhook("p"), CODE)) for number, name in enumerate(named)]
-    written = write_folder(str(tmp_path), workflows, code_files=True)
+    written, _ = write_folder(str(tmp_path), workflows, code_files=True)
     assert len({normalize("NFC", one).casefold() for one in written.values()}) == len(named)
     for number, path in written.items():
         definition = json.loads(Path(path).read_text())
@@ -229,7 +229,8 @@ def test_each_workflow_has_its_own_files_whatever_its_name_is(tmp_path):
 
 def test_code_that_no_file_can_hold_stays_in_the_definition(tmp_path):
     nodes = [node("Code", "code", {"jsCode": "return '\ud800'\n;"})]
-    [path] = write_folder(str(tmp_path), [Exported("1", workflow("one", *nodes))], code_files=True).values()
+    files, _ = write_folder(str(tmp_path), [Exported("1", workflow("one", *nodes))], code_files=True)
+    [path] = files.values()
     assert json.loads(Path(path).read_text())["nodes"] == nodes
     assert below(tmp_path) == ["one.json"]
 

@@ -21,6 +21,7 @@ from airflow_provider_service._core.instances.export_format import to_export_for
 from airflow_provider_service._core.instances.file_names import file_stem
 from airflow_provider_service._core.instances.gaps import Gaps
 from airflow_provider_service._core.instances.source import Source
+from airflow_provider_service._core.instances.stale_files import remove_stale_files, warn_of_former_names
 from airflow_provider_service._core.stored_folders import StoredFolder
 from airflow_provider_service.client._lookup import get_project, get_workflow
 from airflow_provider_service.client.errors import ServiceInputError
@@ -107,8 +108,8 @@ def export_folder(arguments: Any, client: Resources) -> dict[str, Any]:
     """Write the workflows that arguments select into a folder. Safe to repeat.
 
     :param arguments: object with the arguments of :meth:`ExportSelection.of` as attributes, and ``path``,
-        ``code_files`` and ``pinned_data``.
-    :returns: ``{"path", "workflows", "files", "left_out"}``.
+        ``code_files``, ``pinned_data`` and ``remove_stale``.
+    :returns: ``{"path", "workflows", "files", "left_out", "removed"}``.
     """
     left_out = Gaps()
     workflows = exported(
@@ -117,9 +118,11 @@ def export_folder(arguments: Any, client: Resources) -> dict[str, Any]:
         pinned_data=arguments.pinned_data,
         left_out=left_out if arguments.workflow_names is None else None,
     )
-    files = write_folder(arguments.path, workflows, code_files=arguments.code_files)
+    files, removed = write_folder(
+        arguments.path, workflows, code_files=arguments.code_files, remove_stale=arguments.remove_stale
+    )
     gaps = [one._asdict() for one in left_out]
-    return {"path": arguments.path, "workflows": len(files), "files": files, "left_out": gaps}
+    return {"path": arguments.path, "workflows": len(files), "files": files, "left_out": gaps, "removed": removed}
 
 
 def to_promote(arguments: Any, client: Resources) -> list[Source]:
@@ -158,16 +161,21 @@ def destination_project_id(
     return get_project(client, projects[name]).id if name in projects else None
 
 
-def write_folder(folder: str, workflows: Iterable[Exported], *, code_files: bool = False) -> dict[str, str]:
+def write_folder(
+    folder: str, workflows: Iterable[Exported], *, code_files: bool = False, remove_stale: bool = False
+) -> tuple[dict[str, str], list[str]]:
     """Write workflows into a folder, one file per workflow. Safe to repeat; other files of the folder are not changed.
 
     :param folder: a path, or an address of object storage; it is created if it does not exist.
     :param code_files: whether to write the code of nodes to separate files, in a folder beside the workflow's file.
-    :returns: the address of each file, by the id of its workflow.
+    :param remove_stale: whether to remove exported files of other workflows, and of these under former names.
+    :returns: the address of each file, by the id of its workflow; and the paths of the files that were removed.
     """
     stored = StoredFolder("path", folder)
     stored.make()
-    written: dict[str, str] = {}
+    addresses: dict[str, str] = {}
+    paths: dict[str, str] = {}
+    code_paths: set[str] = set()
     taken: set[str] = set()
     for workflow_id, definition in workflows:
         stem = file_stem(definition["name"], workflow_id, taken)
@@ -176,5 +184,11 @@ def write_folder(folder: str, workflows: Iterable[Exported], *, code_files: bool
             content, files = code_apart(definition, stem)
             for name, code in files.items():
                 stored.write(name, code.encode())
-        written[workflow_id] = stored.write(f"{stem}.json", to_text(content).encode(errors="backslashreplace"))
-    return written
+            code_paths |= files.keys()
+        paths[workflow_id] = f"{stem}.json"
+        text = to_text(content).encode(errors="backslashreplace")
+        addresses[workflow_id] = stored.write(paths[workflow_id], text)
+    if remove_stale:
+        return addresses, remove_stale_files(stored, paths, code_paths)
+    warn_of_former_names(stored, paths)
+    return addresses, []
