@@ -77,14 +77,18 @@ def test_a_failure_is_one_readable_message(cli, client, folder):
     assert names(client) == []
 
 
-def test_a_deployment_that_the_service_refuses_is_rolled_back(cli, client, simulator, folder):
+def test_a_deployment_that_the_service_refuses_is_rolled_back(cli, client, simulator, folder, tmp_path):
     simulator.inject("status", status=500, path="/activate", times=None)
+    report = tmp_path / "plan.md"
 
-    ended = cli("deploy", folder, "--yes")
+    ended = cli("deploy", folder, "--yes", "--report-path", report)
 
     assert ended.status == 1
     assert "Error: the deployment failed while activating 'child'" in ended.err
     assert names(client) == []
+    text = report.read_text()
+    assert text.startswith("# Plan of a deployment\n")
+    assert "Workflows to change: 2 of 2. This report was written before anything was changed" in text
 
 
 def test_arguments_that_do_not_fit_are_wrong_usage(cli, simulator, folder):

@@ -95,7 +95,7 @@ def test_the_shell_script_deploys_once(
     assert simulator.api_key not in done.stdout + done.stderr
     assert names(client) == ["child", "parent"]
     assert not list((checkout.parent / "airflow").glob("*.db"))
-    report = checkout / "deployed.md"
+    report = checkout / "plan.md"
     assert "parent" in report.read_text()
     report.unlink()
     assert ci.run(OF_THE_PAGE["sh"]).returncode == 0

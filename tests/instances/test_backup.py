@@ -342,6 +342,8 @@ def test_reports(client, back_up, restore, tmp_path, link):
     restore(report_path=str(tmp_path / "restore.md"), preview=True)
     text = (tmp_path / "restore.md").read_text()
     assert "orders: create, activate" in text
+    assert text.startswith("# Plan of a restore\n")
+    assert "it does not say whether the plan was carried out" in text
 
 
 @pytest.mark.parametrize("name", ["backup.tar", "backup"])

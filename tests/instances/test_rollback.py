@@ -88,11 +88,13 @@ def test_what_runs_again_is_the_very_version_that_ran(client, deploy, before):
     assert {one.name: one.active_version_id for one in client.workflows.list()} == versions
 
 
-def test_the_task_fails_however_often_it_is_tried(execute, client, before):
+def test_the_task_fails_however_often_it_is_tried(execute, client, before, tmp_path):
+    report = tmp_path / "plan.md"
     for _ in range(3):
         with pytest.raises(AirflowFailException, match=r"no trigger node.*was rolled back"):
-            execute(ServiceDeployWorkflowsOperator, source=[*changed(), REFUSED])
+            execute(ServiceDeployWorkflowsOperator, source=[*changed(), REFUSED], report_path=str(report))
     assert state_of(client) == before
+    assert "it does not say whether the plan was carried out" in report.read_text()
 
 
 WRITES = [

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_service._core.reports.files import WRITTEN_FIRST
 from airflow_provider_service._core.reports.report import Figure, Listing, Report, Table
 
 if TYPE_CHECKING:
@@ -41,8 +42,10 @@ def restore_report(plan: RestorePlan, manifest: Mapping[str, Any], *, made_at: d
     """
     counts = plan.counts()
     return Report(
-        title="Restore of a backup",
-        message="Nothing has to be changed." if plan.is_empty else "The instance is brought in line with the backup.",
+        title="Plan of a restore",
+        message="Nothing has to be changed."
+        if plan.is_empty
+        else f"The plan brings the instance in line with the backup. {WRITTEN_FIRST}",
         made_at=made_at,
         url=url,
         figures=[

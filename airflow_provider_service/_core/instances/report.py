@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from airflow_provider_service._core.instances.plan import UNCHANGED
+from airflow_provider_service._core.reports.files import WRITTEN_FIRST
 from airflow_provider_service._core.reports.report import Figure, Listing, Report, Table
 
 if TYPE_CHECKING:
@@ -21,8 +22,10 @@ def plan_report(plan: DeploymentPlan, *, made_at: datetime, url: str) -> Report:
     counts = {action: len(names) for action, names in plan.by_action().items()}
     changed = len(plan.changed)
     return Report(
-        title="Deployment of workflows",
-        message=f"{changed} of {len(plan.every)} workflows are changed." if changed else "Nothing has to be changed.",
+        title="Plan of a deployment",
+        message=f"Workflows to change: {changed} of {len(plan.every)}. {WRITTEN_FIRST}"
+        if changed
+        else "Nothing has to be changed.",
         made_at=made_at,
         url=url,
         figures=[Figure(action.capitalize(), count) for action, count in counts.items()],
@@ -31,7 +34,7 @@ def plan_report(plan: DeploymentPlan, *, made_at: datetime, url: str) -> Report:
                 "Workflows",
                 ("Workflow", "What happens"),
                 [(one.name, ", ".join(one.actions) or UNCHANGED) for one in plan.every],
-                note=f"Tags that are created: {', '.join(plan.new_tags)}" if plan.new_tags else "",
+                note=f"Tags to create: {', '.join(plan.new_tags)}" if plan.new_tags else "",
             ),
             *(Listing(str(one), "\n".join(one.diff)) for one in plan.changed if one.diff),
         ],

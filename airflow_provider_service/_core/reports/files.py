@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: The report on a plan says so, since the file looks the same whether the plan was then carried out, failed or refused.
+WRITTEN_FIRST = "This report was written before anything was changed; it does not say whether the plan was carried out."
+
 
 def require_report_place(path: str | None) -> None:
     """Refuse a file to which no report could be written.
