@@ -42,6 +42,7 @@ def write_sources(folder: Path) -> None:
     code: set[str] = set()
     for file in [*OF_THE_ROOT, *_markdown()]:
         _write(folder, page_of(file), _page(file, code))
+    # Its index takes the place of docs/api/README.md, which says in the repository how to build it.
     for name, text in api_texts():
         _write(folder, f"api/{name}", text)
     examples = sorted(str(path.relative_to(ROOT)) for path in (ROOT / EXAMPLES).glob("*.py"))

@@ -56,6 +56,7 @@ def test_an_example_is_a_whole_statement_with_its_comment() -> None:
         ("SECURITY.md", "security-policy"),
         ("docs/names.md", "names"),
         ("docs/decisions/README.md", "decisions/index"),
+        ("docs/api/README.md", "api/index"),
         ("example_dags", "examples/index"),
         ("example_dags/example_service_first.py", "examples/example_service_first"),
     ],
