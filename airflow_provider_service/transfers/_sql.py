@@ -28,6 +28,9 @@ log = logging.getLogger(__name__)
 INSERT_ROWS = 1_000
 
 _MYSQL = ("MySQLdb", "mysql", "pymysql")
+# What drivers report if a table does not exist: SQLSTATEs of PostgreSQL and of ODBC, and numbers of MySQL and of SQL
+# Server. Other databases do not distinguish it from a table that the user may not read.
+_UNDEFINED_TABLE = ("42P01", "42S02", 1146, 208)
 
 
 def sql_hook(conn_id: str, hook_params: Mapping[str, Any] | None) -> Any:
@@ -87,16 +90,17 @@ def insert_all(
     :param mode: whether existing rows are deleted first, or updated by the upsert statement of the hook.
     :param key_columns: columns that identify the existing rows.
     :param allow_empty: whether an empty input may replace the rows of the table.
-    :raises ServiceInputError: there are no rows to replace those of the table, or the database refuses a value. Nothing
-        was written, unless the connection has no transactions; the message then says so.
+    :raises ServiceInputError: the table does not exist, there are no rows to replace its rows, or the database refuses
+        a value. Nothing was written, unless the connection has no transactions; the message then says so.
     """
     progress = Progress("Inserted")
     remaining = iter(rows)
-    if key_columns:
-        statement = hook.dialect.generate_replace_sql(table, names, list(names), replace_index=list(key_columns))
-    else:
-        statement = hook.dialect.generate_insert_sql(table, names, list(names))
     with _transaction(hook) as connection, closing(connection.cursor()) as cursor:
+        _require_table(connection, table)
+        if key_columns:
+            statement = hook.dialect.generate_replace_sql(table, names, list(names), replace_index=list(key_columns))
+        else:
+            statement = hook.dialect.generate_insert_sql(table, names, list(names))
         try:
             if _is_postgres(connection):
                 # Dates of the service are in UTC, even in columns without a time zone.
@@ -119,6 +123,32 @@ def insert_all(
         connection.commit()
     progress.report()
     return progress.count, deleted
+
+
+def _require_table(connection: Any, table: str) -> None:
+    """Refuse a table that certainly does not exist, before any row is read.
+
+    :raises ServiceInputError: the database says that there is no such table.
+    """
+    with closing(connection.cursor()) as cursor:
+        try:
+            cursor.execute(f"SELECT * FROM {table} WHERE 1 = 0")  # noqa: S608 - a name that was checked
+            cursor.fetchall()
+        except Exception as error:
+            if not _is_of_missing_table(error):
+                # Who may write to a table need not be allowed to read it.
+                with suppress(Exception):
+                    connection.rollback()
+                return
+            raise ServiceInputError(
+                f"sql_table must be an existing table, and the database has no {table}: {str(error).strip()}; no row "
+                "was read or written"
+            ) from error
+
+
+def _is_of_missing_table(error: Exception) -> bool:
+    codes = [getattr(error, "sqlstate", None), getattr(error, "pgcode", None), *error.args[:1]]
+    return any(code in _UNDEFINED_TABLE for code in codes) or str(error).startswith("no such table: ")  # SQLite's words
 
 
 def _insert(

@@ -91,6 +91,14 @@ def table(client) -> str:
 SELECT = "SELECT label, amount, price, flag, day, at, local FROM sales ORDER BY n"
 
 
+@pytest.mark.usefixtures("query")
+def test_a_table_that_does_not_exist_is_named(execute, table):
+    with pytest.raises(
+        AirflowFailException, match=r"^sql_table must be an existing table, and the database has no ghost"
+    ):
+        execute(STORE, data_table_id=table, sql_table="ghost", sql_conn_id="shop", mode="append")
+
+
 @pytest.mark.usefixtures("sales")
 def test_every_type_survives_the_round_trip(execute, client, query, table):
     done = execute(LOAD, sql=SELECT, sql_conn_id="shop", data_table_id=table, mode="replace")

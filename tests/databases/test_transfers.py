@@ -162,6 +162,14 @@ def test_modes_into_the_database(execute, query, numbers, options, expected):
     assert query("SELECT * FROM t ORDER BY k, n") == expected
 
 
+@pytest.mark.usefixtures("query", "numbers")
+def test_a_table_that_does_not_exist_is_named(execute):
+    with pytest.raises(
+        AirflowFailException, match=r"^sql_table must be an existing table, and the database has no ghost"
+    ):
+        execute(STORE, data_table_name="t", sql_table="ghost", sql_conn_id="shop", mode="append")
+
+
 def test_keys_without_another_column_are_left_as_they_are(execute, query, numbers):
     query("CREATE TABLE t (k text UNIQUE, n int DEFAULT 5)")
     query("INSERT INTO t VALUES (%s, %s)", [("kept", 7)])

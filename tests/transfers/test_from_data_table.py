@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sqlite3
+from contextlib import nullcontext
 
 import pyarrow.parquet as pq
 import pytest
@@ -28,6 +29,10 @@ ROWS = [
     {"sku": None, "stock": None, "active": None, "sold_at": None},
 ]
 COLUMNS = ("sku", "stock", "active", "sold_at")
+
+
+class Error(Exception):
+    """An error of a driver."""
 
 
 @pytest.fixture(autouse=True)
@@ -93,6 +98,52 @@ def test_an_upsert_into_a_database(execute, table, query):
         execute(STORE, data_table_id=table.id, filter=some, **options)
     rows = [("", float(2**60), "new"), ("=a\r\n", 1.5, "new"), ("other", 7, "old")]
     assert sorted(query("SELECT * FROM t")) == rows
+
+
+@pytest.mark.parametrize("options", [{"mode": "replace"}, {"mode": "append"}, {"key_columns": "sku"}])
+def test_a_table_that_does_not_exist_is_named_before_any_row_is_read(execute, table, query, simulator, options):
+    simulator.clear_requests()
+    with pytest.raises(
+        AirflowFailException, match=r"^sql_table must be an existing table, and the database has no ghost"
+    ):
+        execute(STORE, data_table_id=table.id, sql_table="ghost", sql_conn_id="shop", **options)
+    assert not [one for one in simulator.requests if one.path.endswith("/rows")]
+
+
+@pytest.mark.parametrize(
+    ("error", "is_missing"),
+    [
+        (Error(1146, "Table 'shop.ghost' doesn't exist"), True),
+        (Error("42S02", "[42S02] Invalid object name 'ghost'. (208)"), True),
+        (Error(208, b"Invalid object name 'ghost'."), True),
+        (Error("no such table: ghost"), True),
+        (Error(1142, "SELECT command denied to user"), False),
+        (Error("ORA-00942: table or view does not exist"), False),
+        (Error(["unhashable"]), False),
+        (Error(), False),
+    ],
+)
+def test_only_a_table_that_is_certainly_missing_is_refused(query, error, is_missing):
+    """Who may write to a table need not be allowed to read it."""
+
+    class Cursor(sqlite3.Cursor):
+        def execute(self, sql, *parameters):
+            if sql.startswith("SELECT"):
+                raise error
+            return super().execute(sql, *parameters)
+
+    class Connection(sqlite3.Connection):
+        def cursor(self):
+            return super().cursor(Cursor)
+
+    class Hook(SqliteHook):
+        def get_conn(self):
+            return sqlite3.connect(self.get_connection("shop").host, factory=Connection)
+
+    query("CREATE TABLE ghost (n INTEGER, sku TEXT)")
+    with pytest.raises(ServiceInputError, match="no row was read or written") if is_missing else nullcontext():
+        insert_all(Hook("shop"), "ghost", ["n", "sku"], rows_of(1), mode="append")
+    assert len(query("SELECT n FROM ghost")) == (0 if is_missing else 1)
 
 
 @pytest.mark.parametrize("odd", [{}, [1]])
