@@ -34,6 +34,13 @@ def has_template(text: str) -> bool:
     return _TEMPLATE.search(text) is not None
 
 
+def is_literal(value: object) -> bool:
+    """Whether a value is text without templates, or a list of such texts, so that Airflow leaves it as it is."""
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return all(map(is_literal, value))
+    return isinstance(value, str) and not has_template(value)
+
+
 def refuse(name: str, expected: str, value: object) -> NoReturn:
     """Refuse an argument's value.
 
@@ -91,6 +98,18 @@ def require_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """
     if value not in choices:
         refuse(name, f"one of {', '.join(choices)}", value)
+
+
+def read_choices(name: str, value: object, choices: Sequence[str]) -> list[Any]:
+    """Read an argument that is one of its documented values, or a list of them.
+
+    :raises ServiceInputError: the list is empty, or an item is none of them.
+    """
+    chosen = [value] if isinstance(value, str) else as_list(name, value)
+    require(chosen, f"{name} must not be empty")
+    for one in chosen:
+        require_choice(name, one, choices)
+    return chosen
 
 
 def require_flag(name: str, value: object, *, optional: bool = False) -> None:
@@ -233,13 +252,18 @@ def one_of(*words: str) -> Check:
     return partial(require_choice, choices=words)
 
 
+def some_of(*words: str) -> Check:
+    """Return a check that an argument is one of its documented values, a list of them, or None."""
+    return optional(partial(read_choices, choices=words))
+
+
 class CheckedArguments:
-    """Base of operators and sensors that checks arguments that are not templates while the DAG file is parsed.
+    """Base of operators and sensors that checks arguments without templates while the DAG file is parsed.
 
     The outermost ``__init__`` within the package ends with :meth:`check_arguments`.
     """
 
-    #: The check for each argument that is not a template field.
+    #: The checks by argument. That of a template field applies to text without templates; later, to what was rendered.
     checks: ClassVar[Mapping[str, Check]] = {}
     #: The checks of arguments that must fit each other, by their names; a check takes their values in this order.
     joint_checks: ClassVar[Mapping[tuple[str, ...], Callable[..., object]]] = {}
@@ -249,8 +273,9 @@ class CheckedArguments:
     def partial(cls, **kwargs: Any) -> Any:
         """Check the arguments that all mapped tasks share; Airflow creates the tasks only when they run."""
         plain = kwargs.keys() - set(cls.template_fields)
-        for name in cls.checks.keys() & plain:
-            cls.checks[name](name, kwargs[name])
+        for name in cls.checks.keys() & kwargs.keys():
+            if name in plain or is_literal(kwargs[name]):
+                cls.checks[name](name, kwargs[name])
         for names, check in cls.joint_checks.items():
             if plain.issuperset(names):
                 check(*map(kwargs.__getitem__, names))
@@ -259,10 +284,10 @@ class CheckedArguments:
     def check_arguments(self, *, are_rendered: bool = False) -> None:
         """Check the arguments.
 
-        :param are_rendered: also check those that a subclass has turned into template fields.
+        :param are_rendered: also check template fields that were not text, or had templates.
         """
         for name, check in self.checks.items():
-            if are_rendered or name not in self.template_fields:
+            if are_rendered or name not in self.template_fields or is_literal(getattr(self, name)):
                 check(name, getattr(self, name))
         for names, joint_check in self.joint_checks.items():
             if are_rendered or set(names).isdisjoint(self.template_fields):

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._airflow.arguments import (
     SECONDS_OR_ZERO,
-    as_list,
     optional,
+    read_choices,
     read_moment,
     read_seconds,
     require,
-    require_choice,
     require_flag,
 )
 from airflow_provider_service._airflow.references import OPTIONAL_WORKFLOW, PROJECT
@@ -85,13 +84,7 @@ class SelectedExecutionsOperator(ServiceBaseOperator):
         )
 
     def statuses(self, default: Sequence[str], allowed: Sequence[str]) -> list[Any]:
-        if self.status is None:
-            return list(default)
-        wanted = [self.status] if isinstance(self.status, str) else as_list("status", self.status)
-        require(wanted, "status must not be empty")
-        for status in wanted:
-            require_choice("status", status, allowed)
-        return wanted
+        return list(default) if self.status is None else read_choices("status", self.status, allowed)
 
     def latest_start(self) -> datetime | None:
         require(self.started_before is None or self.older_than is None, "give either started_before or older_than")

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_service._airflow.arguments import as_list, one_of, read_count, require, require_flag
+from airflow_provider_service._airflow.arguments import as_list, one_of, read_count, require, require_flag, some_of
 from airflow_provider_service._airflow.task_arguments import as_rendered
 from airflow_provider_service.client.models._statuses import ENDED_STATUSES
 from airflow_provider_service.operators._selection import SelectedExecutionsOperator
@@ -44,6 +44,8 @@ class ServiceStopExecutionsOperator(SelectedExecutionsOperator):
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`StopSelectionResult`; ``stopped`` is the number of executions.
     """
+
+    checks = {**SelectedExecutionsOperator.checks, "status": some_of(*_STOPPABLE)}
 
     def __init__(
         self,
@@ -117,6 +119,7 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
     template_fields: Sequence[str] = (*SelectedExecutionsOperator.template_fields, "execution_ids")
     checks = {
         **SelectedExecutionsOperator.checks,
+        "status": some_of(*_DELETABLE),
         "max_deletions": read_count,
         "preview": require_flag,
         "if_missing": one_of("ignore", "fail"),

@@ -62,10 +62,13 @@ def arguments_of_bases(operator: type[ServiceBaseOperator]) -> set[str]:
 
 
 def given_together(operator: type[ServiceBaseOperator], field: str | None = None) -> list[str]:
-    """The template fields that a task may have together, of each pair of id and name one: the field, or the id."""
+    """The template fields that a task may have together: of each pair of id and name one, the field, or else the id.
+
+    Those that may not be any text are left out.
+    """
     pairs = [pair.fields for pair in operator.references]
     left_out = {one for pair in pairs for one in pair if one != (field if field in pair else pair[0])}
-    return [one for one in operator.template_fields if one not in left_out]
+    return [one for one in operator.template_fields if one not in left_out | operator.checks.keys()]
 
 
 def test_the_readme_names_every_operator_once():
@@ -109,13 +112,13 @@ def test_its_signature_names_every_argument(operator):
 
 
 @every_operator
-def test_other_fields_are_checked_when_the_dag_file_is_read(operator):
+def test_arguments_are_checked_when_the_dag_file_is_read(operator):
     fields = dict.fromkeys(operator.template_fields, "{{ value }}")
     assert operator.checks.keys() >= set(own_arguments(operator)) - fields.keys()
     for name in operator.checks:
         wrong: Any = {name: "nonsense"}
         with pytest.raises(ServiceInputError, match=f"^{name} .*'nonsense'"):
-            operator(task_id="task", **fields, **wrong)
+            operator(task_id="task", **{**fields, **wrong})
         with pytest.raises(ServiceInputError, match=f"^{name} .*'nonsense'"):
             operator.partial(task_id="task", **wrong)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
+from airflow.providers.common.compat.sdk import DAG, AirflowException, AirflowFailException
 
 from airflow_provider_service.client import errors
 from airflow_provider_service.operators.execution_selections import (
@@ -99,8 +99,6 @@ def test_stopping_many_by_status_and_age(execute, client, simulator, link, workf
         ({}, "all_workflows=True for the executions of every workflow"),
         ({"workflow_id": ""}, "workflow_id is empty"),
         ({"workflow_id": "w", "all_workflows": True}, "give either workflow_id or workflow_name, or all_workflows"),
-        ({"workflow_id": "w", "status": "new"}, "status must be one of queued, running, waiting, not 'new'"),
-        ({"workflow_id": "w", "status": []}, "status must not be empty"),
         ({"workflow_id": "w", "started_before": "soon"}, "started_before must be a date and time such as"),
         ({"workflow_id": "w", "started_before": "2026-01-01", "older_than": timedelta(1)}, "give either started_befo"),
     ],
@@ -108,6 +106,37 @@ def test_stopping_many_by_status_and_age(execute, client, simulator, link, workf
 def test_stopping_many_refuses(execute, simulator, arguments, message):
     with pytest.raises(AirflowFailException, match=message):
         execute(ServiceStopExecutionsOperator, **arguments)
+    assert not simulator.requests
+
+
+@pytest.mark.parametrize(
+    ("operator", "status", "message"),
+    [
+        (ServiceStopExecutionsOperator, "new", "status must be one of queued, running, waiting, not 'new'"),
+        (ServiceStopExecutionsOperator, [], "status must not be empty"),
+        (
+            ServiceDeleteExecutionsOperator,
+            ["error", "succeeded"],
+            "status must be one of success, error, canceled, crashed, new, waiting, unknown, not 'succeeded'",
+        ),
+        (ServiceDeleteExecutionsOperator, ("running",), "status must be one of success, error, .*, not 'running'"),
+    ],
+)
+def test_a_wrong_status_fails_the_import_of_the_dag_file(operator, status, message):
+    with pytest.raises(errors.ServiceInputError, match=message):
+        operator(task_id="task", workflow_id="w", status=status)
+    with pytest.raises(errors.ServiceInputError, match=message):
+        operator.partial(task_id="task", status=status)
+
+
+@pytest.mark.parametrize("operator", [ServiceStopExecutionsOperator, ServiceDeleteExecutionsOperator])
+def test_a_template_for_the_status_is_checked_once_it_is_rendered(execute, simulator, operator):
+    with DAG("dag", schedule=None):
+        output = ServiceStopExecutionOperator(task_id="before", execution_id=1).output
+        assert operator(task_id="task", workflow_id="w", status=output).status is output
+    for status in ("{{ 'gone' }}", ["waiting", "{{ 'gone' }}"]):
+        with pytest.raises(AirflowFailException, match=r"status must be one of .*, not 'gone'"):
+            execute(operator, workflow_id="w", status=status)
     assert not simulator.requests
 
 
@@ -200,10 +229,6 @@ def test_a_selection_of_several_pages_is_deleted_in_whole(execute, client, simul
         ),
         ({"execution_ids": [1], "status": "error"}, "give either execution_ids, or a selection"),
         ({"execution_ids": "12"}, "execution_ids must be a list, not str"),
-        (
-            {"workflow_id": "w", "status": "running"},
-            "status must be one of success, error, canceled, crashed, new, waiting, unknown",
-        ),
     ],
 )
 def test_deleting_refuses(execute, simulator, arguments, message):
