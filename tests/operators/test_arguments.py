@@ -252,6 +252,14 @@ def test_the_client_selects_by_no_empty_id(client, simulator, selection):
     assert not simulator.requests
 
 
+@pytest.mark.parametrize("status", [["error", "success"], ("error",), 5])
+def test_the_client_lists_executions_of_one_status_at_a_time(client, simulator, status):
+    message = f"status must be one status such as 'error', not {status!r}; nothing was sent"
+    with pytest.raises(ServiceInputError, match=re.escape(message)):
+        client.executions.list(status=status)
+    assert not simulator.requests
+
+
 def test_the_operator_for_any_method_selects_by_no_empty_id(execute, simulator):
     with pytest.raises(AirflowFailException, match="workflow_id must not be empty"):
         execute(ServiceOperator, resource="executions", action="list", arguments={"workflow_id": "{{ nope }}"})
