@@ -93,7 +93,8 @@ def decide(now: TaskNow, execution_id: str | None, *, attempts_left: bool | None
         return Decision(True, f"the task now waits for execution {now.execution_id}")
     if now.state == "running" and not now.has_moved_on and attempts_left is not None:
         return _left_to_the_next("the task was ended from outside", attempts_left)
-    return Decision(False, f"the task was not ended: it is '{now.state}', or it begins again and resumes the execution")
+    it = "it" if now.state is None else f"it is '{now.state}', or"
+    return Decision(False, f"the task was not ended; {it} begins again and then resumes the execution")
 
 
 def undecided(error: BaseException, *, attempts_left: bool) -> Decision:
@@ -124,7 +125,7 @@ async def was_killed(ti: TaskInstance | None, execution_id: str) -> bool:
         return False
     decision = decide(now, execution_id)
     if not decision.stops:
-        log.info("Execution %s is not stopped: %s", execution_id, decision.reason)
+        log.info("Execution %s keeps running: %s", execution_id, decision.reason)
     return decision.stops
 
 
