@@ -63,7 +63,7 @@ def test_the_figures_of_one_workflow(simulator, workflow):
     }
     assert done == {
         "healthy": True,
-        "message": "no threshold is breached over the last 24 h; workflows: 1",
+        "message": "no thresholds are set; runs that failed over the last 24 h: 2 of 4; workflows: 1",
         "checked": 1,
         "unhealthy": 0,
         "runs": 4,
@@ -303,6 +303,24 @@ def test_the_report_is_written_before_the_task_fails_or_is_skipped(workflow, tmp
         ("Bad", "unhealthy", "100 %"),
         ("Good", "healthy", "0 %"),
     ]
+
+
+def test_without_thresholds_no_workflow_is_called_healthy(workflow, tmp_path, caplog):
+    caplog.set_level("INFO")
+    one = workflow("Sync", "error", "error", "success", "error")
+    check(workflow_id=one, on_breach="report", report_path=f"{tmp_path}/health.json")
+    expected = "Workflow health: no thresholds are set; runs that failed over the last 24 h: 3 of 4; workflows: 1"
+    assert expected in caplog.messages
+    report = json.loads((tmp_path / "health.json").read_text())
+    assert report["message"] == "No thresholds are set. Over the last 24 h, runs that failed: 3 of 4."
+    assert report["tone"] == "plain"
+    assert [(row[0]["text"], row[1], row[5]) for row in report["parts"][-1]["rows"]] == [("Sync", "not judged", "75 %")]
+
+
+def test_with_a_threshold_that_is_kept_the_message_says_so(workflow):
+    one = workflow("Sync", "error", "success")
+    done = check(workflow_id=one, max_failure_rate=0.5)
+    assert done["message"] == "no threshold is breached over the last 24 h; workflows: 1"
 
 
 def test_the_report_holds_workflows_that_the_result_leaves_out(workflow, tmp_path):

@@ -72,7 +72,7 @@ def perform(check: HealthCheck, client: ServiceClient) -> Health:
             breaches = check.thresholds.breached_by(statistics)
             members.append(Member(id_, known.name, known.keeps_executions, statistics, breaches, url))
     url = members[0].url if len(members) == 1 else page_url(client.base_url, EXECUTIONS_PAGE)
-    return Health(since, now, check.window, members, history, url)
+    return Health(since, now, check.window, bool(check.thresholds), members, history, url)
 
 
 def _workflows(check: HealthCheck, client: ServiceClient, project_id: str | None) -> dict[str, _Known]:

@@ -71,12 +71,16 @@ class Member:
             ", ".join(breach.threshold for breach in self.breaches) or "-",
         )
 
-    def row(self) -> tuple[Cell, ...]:
-        """The workflow as a row of a report."""
+    def row(self, *, is_judged: bool) -> tuple[Cell, ...]:
+        """The workflow as a row of a report.
+
+        :param is_judged: whether there are thresholds.
+        """
         statistics = self.statistics
+        healthy = "healthy" if is_judged else "not judged"
         return (
             Link(self.name, self.url),
-            "unhealthy" if self.breaches else "healthy",
+            "unhealthy" if self.breaches else healthy,
             statistics.runs,
             statistics.failed,
             statistics.canceled,
@@ -110,6 +114,7 @@ class Health:
     """The findings of a check.
 
     :param window: length of the window, in seconds.
+    :param is_judged: whether there are thresholds.
     :param members: the workflows.
     :param history: their runs over the window.
     :param url: page with their executions.
@@ -118,6 +123,7 @@ class Health:
     window_start: datetime
     window_end: datetime
     window: float
+    is_judged: bool
     members: list[Member]
     history: History
     url: str
@@ -137,6 +143,8 @@ class Health:
         """One line for the task's log."""
         unhealthy, checked = self.unhealthy, len(self.members)
         over = f"over the last {span(self.window)}"
+        if not self.is_judged:
+            return f"no thresholds are set; runs that failed {over}: {self._failed_of_runs()}; workflows: {checked}"
         if not unhealthy:
             return f"no threshold is breached {over}; workflows: {checked}"
         are = "is" if len(unhealthy) == 1 else "are"
@@ -153,6 +161,9 @@ class Health:
 
     def _total(self, name: str) -> int:
         return sum(getattr(one.statistics, name) for one in self.members)
+
+    def _failed_of_runs(self) -> str:
+        return f"{self._total('failed')} of {self._total('runs')}"
 
     def table(self) -> Iterator[str]:
         """The statistics as lines of a table."""
@@ -182,21 +193,25 @@ class Health:
         """The report for people, with all workflows."""
         runs, failed = self._total("runs"), self._total("failed")
         unhealthy, checked = len(self.unhealthy), len(self.members)
-        tone: Tone = "bad" if unhealthy else "good"
+        tone: Tone = ("bad" if unhealthy else "good") if self.is_judged else "plain"
+        over = f"Over the last {span(self.window)}"
+        rows = [one.row(is_judged=self.is_judged) for one in self._ordered()]
         return Report(
             title="Health of workflows",
-            message=f"Over the last {span(self.window)}, workflows that breach a threshold: {unhealthy} of {checked}.",
+            message=f"{over}, workflows that breach a threshold: {unhealthy} of {checked}."
+            if self.is_judged
+            else f"No thresholds are set. {over}, runs that failed: {self._failed_of_runs()}.",
             tone=tone,
             made_at=self.window_end,
             url=self.url,
             figures=[
                 Figure("Workflows", checked),
-                Figure("Unhealthy", unhealthy, tone=tone),
+                Figure("Unhealthy", unhealthy if self.is_judged else "not judged", tone=tone),
                 Figure("Runs", runs, f"since {_minute(self.window_start)}"),
                 Figure("Failed", failed),
                 Figure("Failure rate", _percent(failed / runs if runs else None)),
             ],
-            parts=[*self._charts(), Table("Workflows", _REPORT_COLUMNS, [one.row() for one in self._ordered()])],
+            parts=[*self._charts(), Table("Workflows", _REPORT_COLUMNS, rows)],
         )
 
     def _charts(self) -> list[Chart]:
