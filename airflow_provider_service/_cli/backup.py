@@ -43,6 +43,6 @@ def perform(screen: Screen, arguments: argparse.Namespace) -> int:
         screen.line(f"Not in the backup: {gap.what}: {gap.why}", "yellow")
     screen.line(f"{backup.size} bytes were written to {backup.path}", "bold green")
     if arguments.keep is not None:
-        screen.line(f"{backup.deleted} older backups were deleted")
+        screen.line(f"Older backups deleted: {backup.deleted}")
     screen.result(backup.to_result())
     return DONE

@@ -169,10 +169,10 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
         missing = 0 if self.preview else sum(not self._delete(execution_id) for execution_id in ids)
         deleted = 0 if self.preview else len(ids) - missing
         self.log.info(
-            "%d executions %s%s: %s",
+            "Executions %s: %d%s; see %s",
+            "that would be deleted" if self.preview else "deleted",
             len(ids) if self.preview else deleted,
-            "would be deleted" if self.preview else "were deleted",
-            f", {missing} did not exist" if missing else "",
+            f", that did not exist: {missing}" if missing else "",
             url,
         )
         if more:

@@ -108,7 +108,7 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         if self.sort_by is not None:
             require_sortable(self.sort_by, column_types(table))
         result = self._return(table) if self.path is None else self._write(table, self.path)
-        self.log.info("Read %d rows from %s: %s", result["count"], table.name, url)
+        self.log.info("Rows read from %s: %d; see %s", table.name, result["count"], url)
         return cast("ReadRowsResult", {"data_table_id": table.id, **result, "url": url})
 
     def other_lineage(self) -> Lineage | None:

@@ -110,11 +110,12 @@ class ServiceInsertRowsOperator(ServiceTableOperator):
         inserted = 0
         try:
             for inserted in insert_in_batches(self.hook, table.id, rows, max_rows=batch_rows, max_bytes=batch_bytes):
-                self.log.info("Inserted %d of %d rows into %s", inserted, len(rows), table.name)
+                if inserted < len(rows):
+                    self.log.info("Inserted %d of %d rows into %s", inserted, len(rows), table.name)
         except ServiceError:
             self.log.error("%d of %d rows had been inserted before this batch failed", inserted, len(rows))
             raise
-        self.log.info("Inserted %d rows into %s: %s", inserted, table.name, url)
+        self.log.info("Rows inserted into %s: %d; see %s", table.name, inserted, url)
         return {"data_table_id": table.id, "inserted": inserted, "url": url}
 
 
@@ -265,9 +266,8 @@ class ServiceUpdateRowsOperator(ServiceTableOperator):
         options = {"dry_run": True} if self.preview else {"return_data": True}
         answer = self.hook.data_table_rows.update(table.id, self.filter, self.data, **options)
         updated = _count(answer, self.preview)
-        self.log.info(
-            "%d rows of %s %s: %s", updated, table.name, "would be updated" if self.preview else "updated", url
-        )
+        what = "that would be updated" if self.preview else "updated"
+        self.log.info("Rows of %s %s: %d; see %s", table.name, what, updated, url)
         return {"data_table_id": table.id, "updated": updated, "preview": self.preview, "url": url}
 
 
@@ -329,9 +329,8 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
         deleted = sum(
             _count(self.hook.data_table_rows.delete(table.id, one, **options), self.preview) for one in filters
         )
-        self.log.info(
-            "%d rows of %s %s: %s", deleted, table.name, "would be deleted" if self.preview else "deleted", url
-        )
+        what = "that would be deleted" if self.preview else "deleted"
+        self.log.info("Rows of %s %s: %d; see %s", table.name, what, deleted, url)
         return {"data_table_id": table.id, "deleted": deleted, "preview": self.preview, "url": url}
 
     def _filters(self) -> Iterable[Mapping[str, Any]]:

@@ -104,5 +104,5 @@ class ServiceDataTableToObjectStorageOperator(ServiceUnloadTableOperator):
             neutralize_formulas=self.neutralize_formulas,
             conn_id=self.object_storage_conn_id,
         )
-        self.log.info("Wrote %d rows of %s to %s: %s", count, table.name, address, url)
+        self.log.info("Rows of %s written to %s: %d; see %s", table.name, address, count, url)
         return {"data_table_id": table.id, "count": count, "path": address, "url": url}

@@ -149,7 +149,7 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
         )
         known = "an unknown number" if deleted is None else deleted
         after = f", after deleting {known}" if mode == "replace" else ""
-        self.log.info("Wrote %d rows of %s to %s%s: %s", count, table.name, self.sql_table, after, url)
+        self.log.info("Rows of %s written to %s: %d%s; see %s", table.name, self.sql_table, count, after, url)
         return {"data_table_id": table.id, "count": count, "deleted": deleted, "url": url}
 
     def _names(self, types: Mapping[str, str]) -> list[str]:

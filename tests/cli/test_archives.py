@@ -81,7 +81,7 @@ def test_older_backups_are_deleted_only_with_consent(cli, filled, tmp_path):
     assert sorted(one.name for one in tmp_path.glob("*.zip")) == ["a.zip", "b.zip"]
     assert cli("backup", tmp_path / "c.zip", "--keep", "2", "--yes", "--json").result["deleted"] == 1
     assert sorted(one.name for one in tmp_path.glob("*.zip")) == ["b.zip", "c.zip"]
-    assert "1 older backups were deleted" in cli("backup", tmp_path / "d.zip", "--keep", "2", answer="y").out
+    assert "Older backups deleted: 1" in cli("backup", tmp_path / "d.zip", "--keep", "2", answer="y").out
 
 
 def test_a_restore_over_objects_that_differ(cli, client, filled, folder, tmp_path):

@@ -179,6 +179,16 @@ def test_deleting_old_executions_leaves_active_ones(
     assert link() == f"/workflow/{workflow_id}/executions"
 
 
+def test_the_log_counts_executions_that_are_deleted_or_would_be(execute, simulator, workflow_id, caplog):
+    caplog.set_level("INFO")
+    one = simulator.start_execution(workflow_id, status="success")
+    for preview in (True, False):
+        execute(ServiceDeleteExecutionsOperator, execution_ids=[one], preview=preview)
+    execute(ServiceDeleteExecutionsOperator, execution_ids=[one])
+    for line in ("that would be deleted: 1; see", "deleted: 1; see", "deleted: 0, that did not exist: 1; see"):
+        assert f"Executions {line} http" in caplog.text
+
+
 def test_older_than_counts_from_now(execute, simulator, workflow_id):
     simulator.start_execution(workflow_id, status="success")
     arguments = {"workflow_id": workflow_id, "preview": True}

@@ -96,6 +96,28 @@ def test_a_row_larger_than_a_batch_is_sent_alone(execute, table, rows_of):
     assert [len(one) for one in rows_of()] == [100, 1]
 
 
+@pytest.mark.parametrize("batch_rows", [2, 3])
+def test_only_several_batches_log_their_progress(execute, table, caplog, batch_rows):
+    caplog.set_level("INFO")
+    rows = [{"sku": "a"}, {"sku": "b"}, {"sku": "c"}]
+    execute(ServiceInsertRowsOperator, data_table_id=table.id, rows=rows, batch_rows=batch_rows)
+    progress = [line for line in caplog.messages if line.startswith("Inserted")]
+    assert progress == ([f"Inserted 2 of 3 rows into {table.name}"] if batch_rows == 2 else [])
+    assert f"Rows inserted into {table.name}: 3; see http" in caplog.text
+
+
+@pytest.mark.parametrize(("preview", "would"), [(True, "that would be "), (False, "")])
+def test_the_log_counts_rows_that_are_changed_or_would_be(execute, client, table, caplog, preview, would):
+    caplog.set_level("INFO")
+    client.data_table_rows.insert(table.id, [{"sku": "a"}])
+    chosen = {"type": "and", "filters": [{"columnName": "sku", "condition": "eq", "value": "a"}]}
+    options = {"data_table_id": table.id, "filter": chosen, "preview": preview}
+    execute(ServiceUpdateRowsOperator, **options, data={"stock": 1})
+    execute(ServiceDeleteRowsOperator, **options)
+    for what in ("updated", "deleted"):
+        assert f"Rows of {table.name} {would}{what}: 1; see http" in caplog.text
+
+
 def test_a_batch_that_fails_leaves_the_earlier_ones(execute, simulator, table, rows_of, caplog):
     rows = [{"sku": "a"}, {"sku": "b"}, {"sku": "c"}]
     simulator.inject("status", status=400, method="POST", skip=1)

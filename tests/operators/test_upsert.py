@@ -26,6 +26,12 @@ def test_new_changed_and_unchanged_rows(upsert, held, writes, link, table):
     assert link() == f"/projects/{table.project_id}/datatables/{table.id}"
 
 
+def test_rows_that_fit_into_one_call_log_no_progress(upsert, caplog):
+    caplog.set_level("INFO")
+    assert upsert([{"sku": "a"}, {"sku": "b"}]) == (2, 0, 0)
+    assert not [line for line in caplog.messages if line.startswith("Inserted")]
+
+
 def test_each_row_gets_its_own_change(upsert, held):
     upsert([{"sku": "a", "stock": 1}, {"sku": "b", "stock": 2}, {"sku": "c", "stock": 3}])
     assert upsert([{"sku": "a", "stock": 4}, {"sku": "b", "stock": 5}, {"sku": "c", "stock": 4}]) == (0, 3, 0)

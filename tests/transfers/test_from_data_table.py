@@ -240,7 +240,7 @@ def test_the_log_says_what_was_written_and_deleted(execute, table, query, mode, 
     query("CREATE TABLE t (sku TEXT)")
     query("INSERT INTO t VALUES (?)", [("earlier",)])
     execute(STORE, data_table_id=table.id, sql_table="t", sql_conn_id="shop", columns=["sku"], mode=mode)
-    assert f"Wrote 3 rows of {table.name} to t{deleted}: http" in caplog.text
+    assert f"Rows of {table.name} written to t: 3{deleted}; see http" in caplog.text
 
 
 class Committing(SqliteHook):

@@ -186,7 +186,7 @@ def _write_workflows(archive: ArchiveWriter, inventory: Inventory) -> int:
             continue
         count += 1
         archive.write_json(f"{WORKFLOWS}/{file_stem(one.name, one.id, taken)}.json", entry.model_dump(mode="json"))
-    log.info("%d workflows were read", count)
+    log.info("Workflows read: %d", count)
     return count
 
 

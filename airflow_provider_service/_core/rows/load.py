@@ -132,7 +132,7 @@ def _report_deleted(counts: Sequence[int | None]) -> int | None:
     if len(known) < len(counts):
         return None
     metrics.count(metrics.ROWS_DELETED, sum(known))
-    log.info("Deleted %d rows", sum(known))
+    log.info("Rows deleted: %d", sum(known))
     return sum(known)
 
 

@@ -39,7 +39,9 @@ def write_plan(client: Resources, table_id: str, plan: UpsertPlan, strategy: Cha
         _update(client, table_id, updates)
         inserts, ids_to_delete = plan.inserts, plan.surplus
     for inserted in insert_in_batches(client, table_id, inserts):
-        log.info("Inserted %d of %d rows", inserted, len(inserts))
+        # A load writes many plans and logs its own progress.
+        if inserted < len(inserts):
+            log.info("Inserted %d of %d rows", inserted, len(inserts))
     _delete(client, table_id, ids_to_delete)
 
 
