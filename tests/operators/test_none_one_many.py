@@ -17,7 +17,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.client import ServiceClient, resources
-from airflow_provider_service.client.errors import ServiceError
+from airflow_provider_service.client.errors import ServiceError, ServiceInputError
 from airflow_provider_service.operators.backups import ServiceBackupOperator
 from tests.instances.conftest import running_second as running_second
 from tests.instances.conftest import second as second
@@ -270,10 +270,13 @@ def test_none_one_and_many(execute, names, name, number):
     if case.others is BACKUP:
         execute(ServiceBackupOperator, path=filled_in(BACKUP["path"], names))
     operator = next(one for one in OPERATORS if one.__name__ == name.partition(".")[0])
-    arguments = {**case.others, name.partition(".")[2]: case.given[number]}
+    argument = name.partition(".")[2]
+    arguments = {**case.others, argument: case.given[number]}
     expected = case.outcomes[number]
     if isinstance(expected, Refused):
-        with pytest.raises(AirflowFailException, match=expected):
+        # What is checked while the DAG file is parsed is refused before the task exists.
+        refusal = ServiceInputError if argument in operator.checks else AirflowFailException
+        with pytest.raises(refusal, match=expected):
             execute(operator, **filled_in(arguments, names))
         return
     found = execute(operator, **filled_in(arguments, names))[case.shown]
