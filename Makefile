@@ -110,8 +110,9 @@ bench-viewers: $(READY) ## measure what 50 viewers of the largest execution cost
 docs: site ## build the documentation site into .site/html; warnings, dead links and code that no test runs are errors
 	$(BIN)/python -m pytest tests/docs
 
-pictures: $(STACK)/.ready ## make the screenshots in docs/images again, of the pages as they are now
+pictures: $(STACK)/.ready ## make the screenshots in docs/images again, and those with which test-stack compares, of the pages as they are now
 	$(STACK)/bin/python -m scripts.pictures
+	STORE_PICTURES=1 $(STACK)/bin/python -m pytest tests/stack/test_drawing.py -k "it_is_read or it_is_accessible"
 
 plots: $(SITE) ## plot the tables of docs/benchmarks.md and docs/sizing.md again
 	$(BIN)/python -m scripts.plots

@@ -281,10 +281,12 @@ class Browser:
         self.run("window.focused.focus({focusVisible: true, preventScroll: true})")
         return focused != without
 
-    def photograph(self, name: str) -> None:
-        """Keep a screenshot; they are numbered."""
+    def photograph(self, name: str) -> bytes:
+        """Keep a screenshot, and return it as PNG; they are numbered."""
         self._taken += 1
-        self._driver.save_screenshot(str(self._screenshots / f"{self._taken:02d}-{name}.png"))
+        screenshot = self._driver.get_screenshot_as_png()
+        (self._screenshots / f"{self._taken:02d}-{name}.png").write_bytes(screenshot)
+        return screenshot
 
     def picture(self, above: str | None = None) -> bytes:
         """The page as PNG: all of it, or what is above an element, which a selector names."""

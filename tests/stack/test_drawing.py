@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterator
 import pytest
 from selenium.webdriver.common.keys import Keys
 
+from airflow_provider_service.client._clock import using
 from tests.databases.debian import Progress
 from tests.pages import workflows
+from tests.set_clock import SetClock
 
 from .browser import Browser
 from .conftest import STACK_FOLDER
 from .execution_page import ExecutionPage
 from .keyboard import check_every_control_is_reached
+from .stored_pictures import unlike_stored
 
 SHAPES = {
     **{f"rows {size}": workflows.chain(size, size * 2 // 3, row=20) for size in (3, 13, 40, 150, 300)},
@@ -52,7 +55,10 @@ _FOCUSED = "return document.activeElement.id || document.activeElement.getAttrib
 
 @pytest.fixture(scope="module")
 def page() -> Iterator[ExecutionPage]:
-    with ExecutionPage(workflows.chain(3)) as page:
+    # At this time, what runs and what waits looks as it does on the stored pictures.
+    clock = SetClock()
+    clock.advance(workflows.BEGAN.timestamp() + 20 - clock.now())
+    with using(clock), ExecutionPage(workflows.chain(3)) as page:
         yield page
 
 
@@ -83,7 +89,8 @@ def test_it_is_read_and_opens_at_the_node_that_matters(
 ) -> None:
     with browser.looking_like(width=width):
         show(shape)
-        browser.photograph(f"{shape.replace(' ', '-')}-{width}")
+        name = f"{shape.replace(' ', '-')}-{width}"
+        difference = unlike_stored(name, browser.photograph(name))
 
         telling = ".node.failed, .node.failed-in-part, .node.running, .node.waiting"
         has_one = browser.run("return document.querySelector(arguments[0])", telling)
@@ -96,6 +103,7 @@ def test_it_is_read_and_opens_at_the_node_that_matters(
         fits = "const one = document.getElementById('drawing'); return one.scrollWidth <= one.clientWidth"
         assert browser.run(fits)
     assert not browser.errors()
+    assert difference is None, difference
 
 
 @pytest.mark.parametrize("dark", [False, True])
@@ -103,9 +111,11 @@ def test_it_is_read_and_opens_at_the_node_that_matters(
 def test_it_is_accessible(show: Callable[..., Browser], browser: Browser, shape: str, dark: bool) -> None:
     with browser.looking_like(dark=dark):
         show(shape)
-        browser.photograph(f"{shape.replace(' ', '-')}{'-dark' if dark else ''}")
+        name = f"{shape.replace(' ', '-')}{'-dark' if dark else ''}"
+        difference = unlike_stored(name, browser.photograph(name))
 
         assert not browser.violations()
+        assert difference is None, difference
 
 
 def test_150_nodes_and_their_rows_are_two_stops_of_the_keyboard(show: Callable[..., Browser]) -> None:
