@@ -12,6 +12,7 @@ import pytest
 from airflow_provider_service.client import ServiceClient, ServiceConfig, errors
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.testing import _passing_time
 from airflow_provider_service.testing._passing_time import PassingTime, time_passes_at
 
 HOUR = 3600.0
@@ -170,3 +171,21 @@ def test_when_time_cannot_jump_every_wait_fails(
     assert errors == ["time cannot pass, so nobody can wait: ZeroDivisionError('division by zero')"] * 2
     with pytest.raises(RuntimeError, match="time cannot pass"):
         clock().sleep(HOUR)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "expected"), [("00000000", False), ("00000002", True)], ids=["nothing", "two packets"]
+)
+def test_packets_that_wait_in_the_kernel_are_seen(monkeypatch, tmp_path, waiting, expected):
+    idle, other = ("002c90d2 " + "00000000 " * 10 + number + " 00000000" * 3 for number in ("00000000", waiting))
+    (tmp_path / "softnet_stat").write_text(f"{idle}\n{other}\n")
+    monkeypatch.setattr(_passing_time, "_NETWORK", tmp_path / "softnet_stat")
+
+    assert _passing_time._is_anything_on_its_way() is expected
+
+
+def test_a_system_that_does_not_show_packets_has_none(monkeypatch, tmp_path):
+    monkeypatch.setattr(_passing_time, "_NETWORK", tmp_path / "absent")
+    assert not _passing_time._is_anything_on_its_way()
+    (tmp_path / "absent").write_text("002c90d2 00000000\n")
+    assert not _passing_time._is_anything_on_its_way()
