@@ -39,9 +39,13 @@ class StoredFolder:
         if self._is_local:
             self._attempt(lambda: self._place.mkdir(parents=True, exist_ok=True))
 
+    def exists(self) -> bool:
+        """Whether there is such a file or folder; in object storage, a folder without files does not exist."""
+        return bool(self._attempt(self._place.exists))
+
     def holds(self, ending: str) -> bool:
         """Whether the folder exists and has files with an ending."""
-        return bool(self._attempt(self._place.exists) and self.files(ending))
+        return self.exists() and bool(self.files(ending))
 
     def files(self, ending: str, *, depth: int | None = None) -> list[str]:
         """The paths of the files with an ending, below the folder and sorted; those in hidden folders do not count.
@@ -49,7 +53,7 @@ class StoredFolder:
         :param depth: how deep they may lie: 1 for those in the folder itself; None for all.
         :raises ServiceInputError: there is no such file or folder, or it cannot be read.
         """
-        if not self._attempt(self._place.exists):
+        if not self.exists():
             raise ServiceInputError(f"{self._name}: there is no file or folder {self.path!r}")
         found = self._attempt(lambda: self._place.fs.find(self._place.path, maxdepth=depth))
         below = (PurePosixPath(one).relative_to(self._root) for one in found)

@@ -49,7 +49,7 @@ def _others(stored: StoredFolder, written: Mapping[str, str]) -> dict[str, dict[
     # Some file systems do not distinguish upper from lower case, and list a file under its first name.
     names = {path.casefold() for path in written.values()}
     found = {}
-    for path in stored.files(".json", depth=1) if stored.holds(".json") else ():
+    for path in stored.files(".json", depth=1) if stored.exists() else ():
         if path.casefold() not in names and (definition := _exported(stored, path)) is not None:
             found[path] = definition
     return found
