@@ -35,8 +35,9 @@ _BREATH_SECONDS = 0.001 if _STATES.exists() else 0.02
 _NETWORK, _PACKETS = Path("/proc/net/softnet_stat"), 11
 # States of a thread that runs, waits for its turn or for a disk, or is stopped by a debugger or a profiler.
 _READY = "RDTt"
-# The check itself takes less time than this, and a running thread takes more.
-_NOISE_NANOSECONDS = 1_000
+# A thread that wakes takes more processor time than this. The difference of two readings is up to 2,000 ns where no
+# thread runs, and more the slower the machine is and the more threads the process has.
+_NOISE_NANOSECONDS = 4_000
 # Rounding error of dates, which have a resolution of microseconds.
 _ROUNDING_SECONDS = 2e-6
 
