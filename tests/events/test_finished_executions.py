@@ -78,7 +78,7 @@ class Story:
         execution = self.simulator.state.executions.get(int(self.one()))
         assert execution is not None
         if str(execution.id) not in self.moved:
-            self.simulator.state.executions.move(execution, "waiting" if execution.status == "running" else "running")
+            move(self.simulator, str(execution.id), "waiting" if execution.status == "running" else "running")
             self.moved.add(str(execution.id))
 
     def end(self) -> None:
@@ -191,8 +191,11 @@ class Watch:
         return [execution.id for execution in told]
 
 
-@pytest.mark.parametrize("moment", range(1, 7))
-@pytest.mark.parametrize(("before", "after"), [("running", "waiting"), ("waiting", "running"), ("new", "running")])
+MOVES = [("running", "waiting"), ("waiting", "running"), ("new", "running")]
+
+
+@pytest.mark.parametrize("moment", range(1, 8))
+@pytest.mark.parametrize(("before", "after"), MOVES)
 def test_an_execution_that_moves_on_during_a_poll_is_not_lost(
     simulator: ServiceSimulator, workflow_id: str, before: str, after: str, moment: int
 ) -> None:
@@ -203,16 +206,29 @@ def test_an_execution_that_moves_on_during_a_poll_is_not_lost(
         simulator.start_execution(workflow_id, status="success")
         watch.advance()
 
-    def move_on() -> None:
-        execution = simulator.state.executions.get(int(one))
-        assert execution is not None
-        simulator.state.executions.move(execution, after)
-
-    client.transport.between = at_request(moment, move_on)
+    client.transport.between = at_request(moment, lambda: move(simulator, one, after))
     told = watch.advance()
     client.transport.between = lambda: None
     simulator.finish_execution(one)
     told += watch.advance()
+    client.transport.close()
+
+    assert told == [one]
+
+
+@pytest.mark.parametrize("moment", range(1, 7))
+@pytest.mark.parametrize(("before", "after"), MOVES)
+def test_an_execution_that_moves_on_during_the_first_poll_is_not_lost(
+    simulator: ServiceSimulator, workflow_id: str, before: str, after: str, moment: int
+) -> None:
+    one = simulator.start_execution(workflow_id, status=before)
+    simulator.start_execution(workflow_id, status="success")
+    client = InterruptedClient(simulator)
+    client.transport.between = at_request(moment, lambda: move(simulator, one, after))
+    watch = Watch(client, workflow_id)
+    client.transport.between = lambda: None
+    simulator.finish_execution(one)
+    told = watch.advance()
     client.transport.close()
 
     assert told == [one]
@@ -236,6 +252,12 @@ def test_an_execution_that_starts_during_a_poll_is_not_overtaken(
     client.transport.close()
 
     assert sorted(told) == started
+
+
+def move(simulator: ServiceSimulator, execution_id: str, status: str) -> None:
+    execution = simulator.state.executions.get(int(execution_id))
+    assert execution is not None
+    simulator.state.executions.move(execution, status)
 
 
 def at_request(moment: int, act: Callable[[], None]) -> Callable[[], None]:

@@ -175,7 +175,8 @@ class ExecutionPoll:
 
 
 def _active(client: ServiceClient) -> Iterator[Execution]:
-    for status in ACTIVE_STATUSES:
+    # What begins to wait before the list of running ones is read appears only if that of waiting ones is read again.
+    for status in (*ACTIVE_STATUSES, "waiting"):
         try:
             yield from client.executions.list(status=status)
         except ServiceInvalidRequestError as error:
