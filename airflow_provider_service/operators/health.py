@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from airflow.providers.common.compat.sdk import AirflowSkipException
 
-from airflow_provider_service._airflow.arguments import one_of, require
+from airflow_provider_service._airflow.arguments import one_of, read_moment, require
 from airflow_provider_service._airflow.task_arguments import as_rendered
 from airflow_provider_service._core.health.check import CHECKS, DAY, NAMES, REFERENCES, HealthCheck
 from airflow_provider_service._core.reports.files import require_report_place, write_report
@@ -16,6 +16,8 @@ from airflow_provider_service.links.service import ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
@@ -47,9 +49,12 @@ class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
     :param project_name: exact name of the project, instead of its id.
     :param all_workflows: True to check the active workflows of every project, and those that ran within the window;
         False by default.
-    :param window: seconds, or a timedelta, before now; 24 hours by default.
+    :param window: length of the window, in seconds or as a timedelta; 24 hours by default.
+    :param window_end: the end of the window: a datetime, or text, in which a missing time zone means UTC, for example
+        ``"{{ data_interval_end }}"``. None (the default) for now, by the clock of the service; a later time means now.
     :param max_failure_rate: highest share of the runs that may have failed, from 0 to 1.
-    :param max_age_of_success: seconds, or a timedelta, since the end of the last success, at most ``window``; a
+    :param max_age_of_success: seconds, or a timedelta, from the end of the last success to that of the window, at most
+        ``window``; a
         workflow without a success in the window breaches it.
     :param min_runs: lowest number of runs that succeeded or failed.
     :param max_duration_median: highest median of the duration from start to end of a run, in seconds, or a timedelta.
@@ -68,7 +73,7 @@ class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
         XCom key ``health``.
     """
 
-    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, *NAMES, "report_path")
+    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, *NAMES, "window_end", "report_path")
     references = REFERENCES
     operator_extra_links = (ServicePageLink(),)
     checks = {**CHECKS, "on_breach": one_of("fail", "skip", "report")}
@@ -84,6 +89,7 @@ class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
         project_name: Templated[str | None] = None,
         all_workflows: bool = False,
         window: Duration = DAY,
+        window_end: Templated[datetime | str | None] = None,
         max_failure_rate: float | None = None,
         max_age_of_success: Duration | None = None,
         min_runs: int | None = None,
@@ -103,6 +109,7 @@ class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
         self.project_name = as_rendered(project_name)
         self.all_workflows = all_workflows
         self.window = window
+        self.window_end = as_rendered(window_end)
         self.max_failure_rate = max_failure_rate
         self.max_age_of_success = max_age_of_success
         self.min_runs = min_runs
@@ -119,7 +126,7 @@ class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
         check = HealthCheck.of(self)
         require(check.thresholds or self.on_breach == "report", "give at least one threshold, or on_breach='report'")
         require_report_place(self.report_path)
-        health = perform(check, self.hook.client)
+        health = perform(check, self.hook.client, window_end=read_moment("window_end", self.window_end))
         ServicePageLink().push(context, health.url)
         for line in health.table():
             self.log.info("%s", line)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from airflow_provider_service._airflow.arguments import as_texts, require, require_flag
+from airflow_provider_service._airflow.arguments import as_texts, one_of, require, require_flag
 from airflow_provider_service._airflow.references import (
     DESTINATION_PROJECT,
     PROJECT,
@@ -35,6 +35,13 @@ __all__ = [
     "ServiceTransferWorkflowOperator",
     "ServiceUnarchiveWorkflowOperator",
 ]
+
+# What becomes of a workflow's tags, given the current ones and those of the task.
+_TAG_MODES: Mapping[str, Callable[[set[str], set[str]], set[str]]] = {
+    "set": lambda _, given: given,
+    "add": set.union,
+    "remove": set.difference,
+}
 
 
 class ServiceActivateWorkflowOperator(ServiceWorkflowOperator):
@@ -256,22 +263,28 @@ class ServiceTransferWorkflowOperator(ServiceWorkflowOperator):
 
 
 class ServiceSetWorkflowTagsOperator(ServiceWorkflowOperator):
-    """Give a workflow exactly these tags. Safe to repeat; order and duplicates do not matter.
+    """Give a workflow exactly these tags, or add or remove some. Safe to repeat; order and duplicates do not matter.
+
+    The service only replaces all tags of a workflow. With ``mode="add"`` or ``"remove"``, a change of its tags that
+    somebody else makes at the same moment can therefore be lost.
 
     :param workflow_id: id of the workflow; give either the id or the name.
     :param workflow_name: exact name of the workflow; archived ones do not count.
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
-    :param tags: names of the tags; an empty list removes all tags. Give either names or ids.
+    :param tags: names of the tags; with ``mode="set"``, an empty list removes all tags. Give either names or ids.
     :param tag_ids: ids of the tags.
-    :param create_missing: True (the default) to create tags that do not exist yet; with False, they fail the task.
+    :param mode: ``"set"`` (the default) to replace all tags of the workflow by these, ``"add"`` to keep the others, or
+        ``"remove"`` to remove these and keep the others.
+    :param create_missing: True (the default) to create tags that do not exist yet; with False, they fail the task. A
+        tag to remove need not exist.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`WorkflowTagsResult`; ``tags`` are the names.
     """
 
     template_fields: Sequence[str] = (*ServiceWorkflowOperator.template_fields, "tags", "tag_ids")
     references = (*ServiceWorkflowOperator.references, TAGS)
-    checks = {"create_missing": require_flag}
+    checks = {"mode": one_of(*_TAG_MODES), "create_missing": require_flag}
 
     def __init__(
         self,
@@ -282,6 +295,7 @@ class ServiceSetWorkflowTagsOperator(ServiceWorkflowOperator):
         project_name: Templated[str | None] = None,
         tags: Templated[Sequence[str] | None] = None,
         tag_ids: Templated[Sequence[str] | None] = None,
+        mode: Literal["set", "add", "remove"] = "set",
         create_missing: bool = True,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
@@ -296,16 +310,19 @@ class ServiceSetWorkflowTagsOperator(ServiceWorkflowOperator):
         )
         self.tags = as_rendered(tags)
         self.tag_ids = as_rendered(tag_ids)
+        self.mode = mode
         self.create_missing = create_missing
         self.check_arguments()
 
     def perform(self, context: Context) -> WorkflowTagsResult:
-        """Set the tags, unless the workflow already has exactly these."""
+        """Change the tags, unless the workflow already has the desired ones."""
         is_by_name = self.tags is not None
-        desired = set(as_texts("tags", self.tags) if is_by_name else as_texts("tag_ids", self.tag_ids))
+        given = set(as_texts("tags", self.tags) if is_by_name else as_texts("tag_ids", self.tag_ids))
         existing = self.hook.workflows.list_tags(self.target_id)
         url = self.link(context)
-        changed = {tag.name if is_by_name else tag.id for tag in existing} != desired
+        current = {tag.name if is_by_name else tag.id for tag in existing}
+        desired = _TAG_MODES[self.mode](current, given)
+        changed = desired != current
         if changed:
             tag_ids = self._ids_of(desired, existing) if is_by_name else sorted(desired)
             existing = self.hook.workflows.update_tags(self.target_id, tag_ids)

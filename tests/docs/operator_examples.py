@@ -60,6 +60,7 @@ with DAG("operators_one_by_one", schedule=None, params={"execution_id": "1", "fo
     ServiceSetWorkflowTagsOperator(
         task_id="set_tags", workflow_name="Nightly sync", tags=["nightly", "critical"], create_missing=True
     )
+    ServiceSetWorkflowTagsOperator(task_id="add_tag", workflow_name="Nightly sync", tags=["nightly"], mode="add")
     ServiceDeactivateWorkflowOperator(task_id="deactivate", workflow_name="Nightly sync")
     ServiceArchiveWorkflowOperator(task_id="archive", workflow_name="Nightly sync")
     ServiceUnarchiveWorkflowOperator(task_id="unarchive", workflow_name="Nightly sync")

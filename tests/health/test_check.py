@@ -11,6 +11,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSki
 
 from airflow_provider_service._core.health import reading
 from airflow_provider_service.client.errors import ServiceNotFoundError, ServiceUnhealthyError
+from airflow_provider_service.client.models._base import wire_time
 from airflow_provider_service.client.models._moments import parse_moment
 from airflow_provider_service.operators.health import ServiceWorkflowHealthCheckOperator
 from tests.operators.conftest import FakeTaskInstance
@@ -85,6 +86,38 @@ def test_only_the_window_counts_by_the_clock_of_the_service(simulator, workflow)
 
     assert found["Late"]["runs"] == 1
     assert abs(found["Late"]["success_age"] - HOUR / 2) < 60
+
+
+@pytest.mark.parametrize("version", ["2.20.12", "2.41.1"])
+@pytest.mark.parametrize("form", [datetime.isoformat, lambda end: end, lambda end: end.replace(tzinfo=None)])
+def test_a_window_that_ended_before_now(simulator, workflow, form, version):
+    simulator.version = version
+    workflow("Sync", "success", "success", ended=30 * HOUR)
+    workflow("Today", "error", ended=HOUR)
+    workflow("Last week", "error", ended=150 * HOUR)
+    end = simulator.clock.now() - timedelta(hours=24)
+    done = check(all_workflows=True, max_age_of_success=10 * HOUR, on_breach="report", window_end=form(end))
+
+    found = {one["name"]: one for one in done["workflows"]}
+    assert {name: one["runs"] for name, one in found.items()} == {"Sync": 2, "Today": 0, "Last week": 0}
+    assert abs(found["Sync"]["success_age"] - 6 * HOUR) < 60
+    assert (done["window_start"], done["window_end"]) == (wire_time(end - timedelta(hours=24)), wire_time(end))
+    assert done["message"].startswith(f"2 of 3 workflows are unhealthy over the 24 h before {end:%Y-%m-%d %H:%M} UTC: ")
+
+
+def test_a_window_ends_now_at_the_latest(simulator, workflow):
+    workflow("Sync", "success", ended=HOUR)
+    end = simulator.clock.now() + timedelta(hours=12)
+    done = check(all_workflows=True, on_breach="report", window_end=end)
+
+    assert parse_moment(done["window_end"]) < end - timedelta(hours=11)
+    assert "over the last 24 h" in done["message"]
+
+
+def test_an_end_of_the_window_that_is_no_time(workflow):
+    workflow("Sync", "success")
+    with pytest.raises(AirflowFailException, match="window_end must be a date and time such as 2026-01-31T00:00:00Z"):
+        check(all_workflows=True, on_breach="report", window_end="yesterday")
 
 
 @pytest.mark.parametrize("version", ["1.123.81", "2.20.12", "2.36.9"])
@@ -236,7 +269,7 @@ def test_all_pages_are_read_and_long_work_is_logged(simulator, workflow, monkeyp
     assert statistics(all_workflows=True)["Busy"]["runs"] == 700
     assert len(lists(simulator)) == 3
     progress = [line for line in caplog.messages if "were read" in line]
-    assert progress == [f"{count} executions of the last 24 h were read" for count in (300, 600)]
+    assert progress == [f"{count} executions of the window were read" for count in (300, 600)]
 
 
 def test_the_log_shows_a_table(workflow, caplog):
@@ -296,7 +329,7 @@ def test_the_report_is_written_before_the_task_fails_or_is_skipped(workflow, tmp
     report = json.loads(path.read_text())
     assert ti.pushed["health"]["report_path"] == str(path)
     assert report["tone"] == "bad"
-    assert report["message"] == "Over the last 24 h, workflows that breach a threshold: 1 of 2."
+    assert report["message"] == "Workflows that breach a threshold over the last 24 h: 1 of 2."
     chart, _, table = report["parts"]
     assert chart["bars"] == [{"label": "Good", "parts": [2, 0]}, {"label": "Bad", "parts": [0, 1]}]
     assert [(row[0]["text"], row[1], row[5]) for row in table["rows"]] == [
@@ -312,7 +345,7 @@ def test_without_thresholds_no_workflow_is_called_healthy(workflow, tmp_path, ca
     expected = "Workflow health: no thresholds are set; runs that failed over the last 24 h: 3 of 4; workflows: 1"
     assert expected in caplog.messages
     report = json.loads((tmp_path / "health.json").read_text())
-    assert report["message"] == "No thresholds are set. Over the last 24 h, runs that failed: 3 of 4."
+    assert report["message"] == "No thresholds are set. Runs that failed over the last 24 h: 3 of 4."
     assert report["tone"] == "plain"
     assert [(row[0]["text"], row[1], row[5]) for row in report["parts"][-1]["rows"]] == [("Sync", "not judged", "75 %")]
 

@@ -238,6 +238,25 @@ def test_tags_are_replaced_and_removed(execute, client, workflow_id):
         assert {tag.name for tag in client.workflows.list_tags(workflow_id)} == set(tags)
 
 
+def test_tags_are_added_and_removed(execute, client, writes, workflow_id):
+    def change(mode, *tags, **arguments):
+        done = execute(ServiceSetWorkflowTagsOperator, workflow_id=workflow_id, tags=tags, mode=mode, **arguments)
+        assert {tag.name for tag in client.workflows.list_tags(workflow_id)} == set(done["tags"])
+        return done["tags"], done["changed"], len(writes())
+
+    writes()
+    assert change("add", "a", "b") == (["a", "b"], True, 3)
+    assert change("add", "b") == (["a", "b"], False, 0)
+    assert change("add") == (["a", "b"], False, 0)
+    assert change("remove", "unknown", create_missing=False) == (["a", "b"], False, 0)
+    assert change("remove", "a", "unknown") == (["b"], True, 1)
+    assert change("remove") == (["b"], False, 0)
+    ids = [tag.id for tag in client.tags.list() if tag.name == "a"]
+    added = execute(ServiceSetWorkflowTagsOperator, workflow_id=workflow_id, tag_ids=ids, mode="add")
+    removed = execute(ServiceSetWorkflowTagsOperator, workflow_id=workflow_id, tag_ids=ids, mode="remove")
+    assert (added["tags"], removed["tags"]) == (["a", "b"], ["b"])
+
+
 def test_missing_tags_can_fail_instead(execute, client, writes, workflow_id):
     with pytest.raises(AirflowFailException, match="these tags do not exist: 'a', 'b'; create_missing=True"):
         execute(ServiceSetWorkflowTagsOperator, workflow_id=workflow_id, tags=["b", "a"], create_missing=False)

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from airflow_provider_service._airflow.references import OPTIONAL_WORKFLOW, PROJECT, tag_name_in
 from airflow_provider_service._core.health.history import History
 from airflow_provider_service._core.health.report import Health, Member
-from airflow_provider_service._core.health.statistics import Tally, span
+from airflow_provider_service._core.health.statistics import Tally
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceLookupError, ServiceNotOfferedError
+from airflow_provider_service.client.models._base import in_utc
 from airflow_provider_service.links.service import EXECUTIONS_PAGE, WORKFLOW_EXECUTIONS_PAGE, page_url
 
 if TYPE_CHECKING:
@@ -42,23 +43,26 @@ class _Known(NamedTuple):
     keeps_executions: bool
 
 
-def perform(check: HealthCheck, client: ServiceClient) -> Health:
+def perform(check: HealthCheck, client: ServiceClient, window_end: datetime | None = None) -> Health:
     """Read the executions of the window and judge each workflow. Safe to repeat.
 
     One page is in memory at a time, and of each workflow its counts and a limited number of durations.
 
+    :param window_end: end of the window; None, or a time to come, for now.
     :raises ServiceLookupError: a name matches nothing, or several objects; or there is no workflow to check.
     """
     project_id = PROJECT.id_in(check, client)
     workflows = _workflows(check, client, project_id)
     # The offset of the service's clock is known once it has answered.
     now = clock().utcnow() + (client.transport.clock_offset or timedelta())
-    since = now - timedelta(seconds=check.window)
+    end = min(in_utc(window_end), now) if window_end else now
+    since = end - timedelta(seconds=check.window)
     random = Random(0)
     tallies = {id_: Tally(random) for id_ in workflows}
-    history = History(since, now)
+    history = History(since, end)
     has_run = set()
-    for execution in _executions(check, client, list(workflows), project_id, since):
+    started_before = end if end < now else None
+    for execution in _executions(check, client, list(workflows), project_id, since, started_before):
         # Runs in the editor say nothing about the workflow in production.
         if execution.workflow_id in tallies and execution.mode != "manual" and execution.started_at is not None:
             has_run.add(execution.workflow_id)
@@ -67,12 +71,12 @@ def perform(check: HealthCheck, client: ServiceClient) -> Health:
     members = []
     for id_, known in workflows.items():
         if check.names_workflows or known.active or id_ in has_run:
-            statistics = tallies[id_].statistics(now)
+            statistics = tallies[id_].statistics(end)
             url = page_url(client.base_url, WORKFLOW_EXECUTIONS_PAGE, id_)
             breaches = check.thresholds.breached_by(statistics)
             members.append(Member(id_, known.name, known.keeps_executions, statistics, breaches, url))
     url = members[0].url if len(members) == 1 else page_url(client.base_url, EXECUTIONS_PAGE)
-    return Health(since, now, check.window, bool(check.thresholds), members, history, url)
+    return Health(since, end, now, check.window, bool(check.thresholds), members, history, url)
 
 
 def _workflows(check: HealthCheck, client: ServiceClient, project_id: str | None) -> dict[str, _Known]:
@@ -98,39 +102,47 @@ def _listed(check: HealthCheck, client: ServiceClient, project_id: str | None) -
 
 
 def _executions(
-    check: HealthCheck, client: ServiceClient, ids: list[str], project_id: str | None, since: datetime
+    check: HealthCheck,
+    client: ServiceClient,
+    ids: list[str],
+    project_id: str | None,
+    since: datetime,
+    before: datetime | None,
 ) -> Iterator[Execution]:
     # Running executions are in none of these lists, and would count as nothing.
     requested = [(id_, None) for id_ in ids] if check.names_workflows else [(None, project_id)]
     read = 0
     for workflow_id, in_project in requested:
         for execution in _started_since(
-            since, partial(client.executions.list, workflow_id=workflow_id, project_id=in_project)
+            since, before, partial(client.executions.list, workflow_id=workflow_id, project_id=in_project)
         ):
             yield execution
             read += 1
             if read % PROGRESS_EVERY == 0:
-                log.info("%d executions of the last %s were read", read, span(check.window))
+                log.info("%d executions of the window were read", read)
 
 
-def _started_since(since: datetime, list_executions: Callable[..., Iterator[Execution]]) -> Iterator[Execution]:
-    listed = list_executions(started_after=since)
+def _started_since(
+    since: datetime, before: datetime | None, list_executions: Callable[..., Iterator[Execution]]
+) -> Iterator[Execution]:
+    listed = list_executions(started_after=since, started_before=before)
     try:
         first = list(islice(listed, 1))
     except ServiceNotOfferedError:  # before n8n 2.37, which has the parameter
-        return _newest(list_executions(), since)
+        return _newest(list_executions(), since, before)
     return chain(first, listed)
 
 
-def _newest(executions: Iterator[Execution], since: datetime) -> Iterator[Execution]:
-    """Return the executions that started after a moment; the list is ordered by ids, not quite by starts."""
+def _newest(executions: Iterator[Execution], since: datetime, before: datetime | None) -> Iterator[Execution]:
+    """Return the executions that started in a window; the list is ordered by ids, not quite by starts."""
     older = 0
     for execution in executions:
         if execution.started_at is None:
             continue
         if execution.started_at > since:
             older = 0
-            yield execution
+            if before is None or execution.started_at < before:
+                yield execution
             continue
         older += 1
         if older == OLDER_IN_A_ROW:

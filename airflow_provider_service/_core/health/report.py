@@ -122,6 +122,7 @@ class Health:
 
     window_start: datetime
     window_end: datetime
+    made_at: datetime
     window: float
     is_judged: bool
     members: list[Member]
@@ -142,7 +143,7 @@ class Health:
     def message(self) -> str:
         """One line for the task's log."""
         unhealthy, checked = self.unhealthy, len(self.members)
-        over = f"over the last {span(self.window)}"
+        over = self._over
         if not self.is_judged:
             return f"no thresholds are set; runs that failed {over}: {self._failed_of_runs()}; workflows: {checked}"
         if not unhealthy:
@@ -152,6 +153,12 @@ class Health:
         rest = len(unhealthy) - MAX_NAMED
         more = f", and {rest} more" if rest > 0 else ""
         return f"{len(unhealthy)} of {checked} workflows {are} unhealthy {over}: {named}{more}"
+
+    @property
+    def _over(self) -> str:
+        if self.window_end == self.made_at:
+            return f"over the last {span(self.window)}"
+        return f"over the {span(self.window)} before {_minute(self.window_end)}"
 
     def _ordered(self) -> list[Member]:
         return [*self.unhealthy, *(one for one in self.members if not one.breaches)]
@@ -194,15 +201,15 @@ class Health:
         runs, failed = self._total("runs"), self._total("failed")
         unhealthy, checked = len(self.unhealthy), len(self.members)
         tone: Tone = ("bad" if unhealthy else "good") if self.is_judged else "plain"
-        over = f"Over the last {span(self.window)}"
+        over = self._over
         rows = [one.row(is_judged=self.is_judged) for one in self._ordered()]
         return Report(
             title="Health of workflows",
-            message=f"{over}, workflows that breach a threshold: {unhealthy} of {checked}."
+            message=f"Workflows that breach a threshold {over}: {unhealthy} of {checked}."
             if self.is_judged
-            else f"No thresholds are set. {over}, runs that failed: {self._failed_of_runs()}.",
+            else f"No thresholds are set. Runs that failed {over}: {self._failed_of_runs()}.",
             tone=tone,
-            made_at=self.window_end,
+            made_at=self.made_at,
             url=self.url,
             figures=[
                 Figure("Workflows", checked),

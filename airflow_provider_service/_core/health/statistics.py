@@ -88,7 +88,7 @@ class Tally:
     def statistics(self, now: datetime) -> ExecutionStatistics:
         """The statistics on the counted executions.
 
-        :param now: date and time by the clock of the service.
+        :param now: date and time, by the clock of the service, to which the age of the last success is measured.
         """
         age = max((now - self._last_success).total_seconds(), 0.0) if self._last_success else None
         return ExecutionStatistics(

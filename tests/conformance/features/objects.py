@@ -154,8 +154,9 @@ def _transfer(kit: Kit) -> None:
 @feature(OPERATOR, ServiceSetWorkflowTagsOperator)
 def _set_tags(kit: Kit) -> None:
     made, name = kit.bench.create(), unique("tag")[:24]
-    kit.run(ServiceSetWorkflowTagsOperator, workflow_id=made.id, tags=[name])
-    assert [tag.name for tag in kit.service.client.workflows.get(made.id).tags or ()] == [name]
+    for mode, tags in (("set", [name]), ("add", [name]), ("remove", [])):
+        kit.run(ServiceSetWorkflowTagsOperator, workflow_id=made.id, tags=[name], mode=mode)
+        assert [tag.name for tag in kit.service.client.workflows.get(made.id).tags or ()] == tags
 
 
 # ---------------------------------------------------------------- the rest of an instance
