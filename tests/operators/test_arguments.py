@@ -252,11 +252,11 @@ def test_the_client_selects_by_no_empty_id(client, simulator, selection):
     assert not simulator.requests
 
 
-@pytest.mark.parametrize("status", [["error", "success"], ("error",), 5])
-def test_the_client_lists_executions_of_one_status_at_a_time(client, simulator, status):
-    message = f"status must be one status such as 'error', not {status!r}; nothing was sent"
-    with pytest.raises(ServiceInputError, match=re.escape(message)):
-        client.executions.list(status=status)
+@pytest.mark.parametrize("several", [["error", "success"], ("error",), {"error"}, {"a": "b"}, b"error", []])
+@pytest.mark.parametrize(("kind", "name"), [("executions", "status"), ("workflows", "name"), ("variables", "state")])
+def test_the_client_filters_by_one_value_at_a_time(client, simulator, kind, name, several):
+    with pytest.raises(ServiceInputError, match=f"^{name} must be a single value, not .*; nothing was sent$"):
+        list(getattr(client, kind).list(**{name: several}))
     assert not simulator.requests
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from itertools import chain
@@ -104,8 +104,15 @@ def _id_segment(value: str | int) -> str:
 
 
 def encode_query(query: Query | None) -> str:
-    """Percent-encode query parameters completely, as the server requires; booleans become lower case."""
-    pairs = [f"{_quote(name)}={_quote(text_of(value))}" for name, value in (query or {}).items() if value is not None]
+    """Percent-encode query parameters completely, as the server requires; booleans become lower case.
+
+    :raises ServiceInputError: a value consists of several.
+    """
+    given = {name: value for name, value in (query or {}).items() if value is not None}
+    for name, value in given.items():
+        if isinstance(value, Collection) and not isinstance(value, str):
+            raise ServiceInputError(f"{one_line(name)} must be a single value, not {shown(value)}; nothing was sent")
+    pairs = [f"{_quote(name)}={_quote(text_of(value))}" for name, value in given.items()]
     return f"?{'&'.join(pairs)}" if pairs else ""
 
 
