@@ -19,7 +19,7 @@ def perform(screen: Screen, arguments: argparse.Namespace) -> int:
     from airflow_provider_service._core.instances.audit import audit
 
     check_arguments(arguments)
-    with connected(screen, arguments.conn_id, arguments.uri) as hook, screen.busy("Auditing"), checking():
+    with connected(screen, arguments.conn_id, arguments.uri) as hook, screen.busy("Auditing"), checking(arguments):
         audited = audit(
             hook,
             categories=arguments.categories,

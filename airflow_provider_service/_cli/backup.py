@@ -24,7 +24,7 @@ def perform(screen: Screen, arguments: argparse.Namespace) -> int:
     from airflow_provider_service._core.object_storage import exists
 
     check_arguments(arguments)
-    with checking():
+    with checking(arguments):
         require_archive(arguments.path)
         require_place("path", arguments.path)
     if exists("path", arguments.path):

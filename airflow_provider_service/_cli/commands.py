@@ -96,7 +96,7 @@ _RECORD = (
 _SOURCE = _option("source", nargs="+", help="folders, .json files, or addresses of object storage")
 _TARGET = (*_named("project"), *_named("folder", "parent-", "folder in which new workflows are created"))
 _SELECTION = (
-    _option("--workflow-names", nargs="+", metavar="NAME", help="exact names of the workflows; default: all"),
+    _option("--workflow-names", nargs="+", metavar="NAME", help="exact names of the workflows"),
     *_named("tag", text="tag that the workflows have"),
     *_named("project", text="project of the workflows"),
 )
@@ -120,7 +120,7 @@ COMMANDS = (
     ),
     Command(
         "export",
-        "write each workflow to a separate file",
+        "write all workflows, or those that are selected, to a separate file each",
         (
             _option("path", help="folder, or address of object storage"),
             *_SELECTION,
@@ -132,7 +132,7 @@ COMMANDS = (
     ),
     Command(
         "promote",
-        "deploy workflows of one instance to another: all of them, or none",
+        "deploy the selected workflows of one instance to another: all of them, or none",
         (
             _option("--source-conn-id", metavar="ID", help="id of the Airflow connection of the instance to read from"),
             _option("--source-uri", metavar="URI", help="that connection itself"),

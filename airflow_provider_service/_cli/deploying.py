@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._cli.performing import CHANGES, DONE
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.instances.source import Source
     from airflow_provider_service.hooks.service import ServiceHook
 
+# A name of several words, which no message contains by accident.
+_COMPOUND = re.compile(r"\b([a-z]+(?:_[a-z]+)+)\b(=True)?")
 _STYLES = {"+": "green", "-": "red"}
 
 
@@ -74,13 +78,12 @@ def workflows_page(hook: ServiceHook) -> str:
     return page_url(hook.config.base_url, WORKFLOWS_PAGE)
 
 
-def check_arguments(arguments: Any, *references: Reference) -> None:
+def check_arguments(arguments: argparse.Namespace, *references: Reference) -> None:
     """Check, before anything is sent, that the arguments fit each other, and that the report can be written.
 
-    :param arguments: object with ``report_path`` and the arguments of the references as attributes.
     :raises UsageError: an argument cannot be used.
     """
-    with checking():
+    with checking(arguments):
         for reference in references:
             reference.check(arguments, are_rendered=True)
         require_report_place(getattr(arguments, "report_path", None))
@@ -93,7 +96,7 @@ def read_mapping(arguments: argparse.Namespace) -> InstanceMapping:
     """
     from airflow_provider_service._core.instances.mapping import InstanceMapping
 
-    with checking():
+    with checking(arguments):
         return InstanceMapping.read(None, arguments.mapping)
 
 
@@ -105,18 +108,22 @@ def read_record(arguments: argparse.Namespace) -> dict[str, Any]:
     from airflow_provider_service._core.instances.deployment_record import require_deployment_name
 
     name, archive_missing = arguments.deployment_name, arguments.archive_missing
-    with checking():
+    with checking(arguments):
         name = require_deployment_name(name, archive_missing=archive_missing)
     return {"deployment_name": name, "archive_missing": archive_missing}
 
 
 @contextmanager
-def checking() -> Iterator[None]:
-    """Turn errors about arguments into usage errors.
+def checking(arguments: argparse.Namespace) -> Iterator[None]:
+    """Turn errors about arguments into usage errors, which name the options instead of the arguments of operators.
 
     :raises UsageError: an argument cannot be used.
     """
     try:
         yield
     except ServiceInputError as error:
-        raise UsageError(str(error)) from error
+        raise UsageError(_COMPOUND.sub(partial(_option, arguments), str(error))) from error
+
+
+def _option(arguments: argparse.Namespace, name: re.Match[str]) -> str:
+    return f"--{name[1].replace('_', '-')}" if name[1] in arguments else name[0]

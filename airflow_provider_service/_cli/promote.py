@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_service._airflow.references import OPTIONAL_DESTINATION_PROJECT, OPTIONAL_TAG, PROJECT
 from airflow_provider_service._cli.connecting import connected
-from airflow_provider_service._cli.deploying import check_arguments, deploy, read_mapping, read_record, workflows_page
+from airflow_provider_service._cli.deploying import (
+    check_arguments,
+    checking,
+    deploy,
+    read_mapping,
+    read_record,
+    workflows_page,
+)
 
 if TYPE_CHECKING:
     from airflow_provider_service._cli.screen import Screen
@@ -15,12 +22,14 @@ if TYPE_CHECKING:
 
 def perform(screen: Screen, arguments: argparse.Namespace) -> int:
     """Promote workflows, after the plan has been confirmed."""
-    from airflow_provider_service._core.instances.export import destination_project_id, to_promote
+    from airflow_provider_service._core.instances.export import destination_project_id, require_selection, to_promote
     from airflow_provider_service._core.instances.planning import DeploymentTarget
 
     if not arguments.preview:
         screen.require_answer(yes=arguments.yes)
     check_arguments(arguments, OPTIONAL_TAG, PROJECT, OPTIONAL_DESTINATION_PROJECT)
+    with checking(arguments):
+        require_selection(arguments)
     mapping, record = read_mapping(arguments), read_record(arguments)
     with (
         connected(screen, arguments.source_conn_id, arguments.source_uri, option="source-") as source,

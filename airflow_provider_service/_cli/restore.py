@@ -32,7 +32,7 @@ def perform(screen: Screen, arguments: argparse.Namespace) -> int:
     if not arguments.preview:
         screen.require_answer(yes=arguments.yes)
     check_arguments(arguments)
-    with checking():
+    with checking(arguments):
         require_archive(arguments.path)
         scope = RestoreScope.read(arguments.kinds, arguments.names, read_mapping(arguments))
     with (

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.models import RowFilter
     from airflow_provider_service.client.models._data_table_rows import Row
 
+__all__ = ["HookDataTables"]
+
 
 class HookDataTables(DataTables):
     """Data tables, with conversion of rows from and to DataFrames and streams.

@@ -14,6 +14,8 @@ from airflow_provider_service.client.resources import Executions
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
 
+__all__ = ["HookExecutions"]
+
 _MAX_NAMED_NODES = 20
 
 

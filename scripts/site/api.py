@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import import_module
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from airflow_provider_service.get_provider_info import get_provider_info
@@ -37,6 +37,8 @@ def api_pages() -> dict[str, list[ApiPage]]:
         "Notifier": [one.rpartition(".")[0] for one in info["notifications"]],
     }
     pages = {title: [ApiPage(_short(one), _short(one), [one]) for one in modules] for title, modules in groups.items()}
+    for page in pages["Hook"]:
+        page.modules.extend(f"{PACKAGE}.hooks.{one}" for one in ("_executions", "_data_tables"))
     pages["Shared by operators"] = [
         *(ApiPage(_short(one), _short(one), [one]) for one in RESULTS),
         ApiPage("transfers.loading", "transfers.loading", [f"{PACKAGE}.transfers._loading"]),
@@ -61,6 +63,14 @@ def api_texts() -> Iterator[tuple[str, str]]:
             _GROUP.format(title=title, pages="\n".join(page.name for page in pages)) for title, pages in groups.items()
         ),
     )
+
+
+def undescribed(folder: Path) -> Iterator[str]:
+    """The public names that the built pages in a folder do not describe, each as a sentence."""
+    for page in (page for pages in api_pages().values() for page in pages):
+        text = (folder / f"{page.name}.html").read_text()
+        names = (f"{module}.{name}" for module in page.modules for name in import_module(module).__all__)
+        yield from (f"{page.name}.html does not describe {name}" for name in names if f'id="{name}"' not in text)
 
 
 def public_names(module: str) -> list[str]:

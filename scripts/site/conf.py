@@ -6,6 +6,7 @@ import html
 import importlib
 import os
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from docutils import nodes
@@ -91,11 +92,17 @@ def leave_out_machinery(app: Sphinx, what: str, _name: str, _obj: Any, _skip: bo
     return True if what == "class" and app.env.docname in _OF_TASKS else None
 
 
+def load_names(module: ModuleType) -> None:
+    """Load the names of a package that loads them when they are first used, since autodoc would not see them."""
+    for name in getattr(module, "__all__", []):
+        setattr(module, name, getattr(module, name))
+
+
 def setup(app: Sphinx) -> None:
     """Register what is above."""
     for modules in (page.modules for pages in api_pages().values() for page in pages):
         for module in modules:  # autodoc itself would import them with TYPE_CHECKING set, which pydantic does not stand
-            importlib.import_module(module)
+            load_names(importlib.import_module(module))
     app.add_directive("mermaid", Mermaid)
     app.connect("autodoc-skip-member", leave_out_machinery)
     app.connect("html-page-context", draw_diagrams)

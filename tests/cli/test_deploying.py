@@ -95,8 +95,8 @@ def test_arguments_that_do_not_fit_are_wrong_usage(cli, simulator, folder):
     simulator.clear_requests()
 
     for more, message in {
-        ("--project-id", "1", "--project-name", "a"): "project_id",
-        ("--report-path", "report.txt"): "report_path must end in",
+        ("--project-id", "1", "--project-name", "a"): "either --project-id or --project-name",
+        ("--report-path", "report.txt"): "--report-path must end in",
         ("--activate", "perhaps"): "neither yes nor no",
     }.items():
         ended = cli("plan", folder, *more)
@@ -152,6 +152,19 @@ def test_removed_workflows_are_archived_on_request(cli, client, second_client, f
     assert archived(client) == archived(second_client) == ["parent"]
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "give --workflow-names, a tag or a project of the source"),
+        (["--tag-id", "1", "--tag-name", "a"], "give either --tag-id or --tag-name"),
+    ],
+)
+def test_wrong_usage_is_explained_with_the_names_of_the_options(cli, simulator, words, message):
+    done = cli("promote", "--source-conn-id", "service_default", "--conn-id", "production", *words, "--yes")
+    assert (done.status, message in done.err) == (2, True), done.err
+    assert not simulator.requests
+
+
 @pytest.mark.parametrize("command", ["plan", "deploy", "promote"])
 def test_archiving_needs_a_name(cli, simulator, folder, command):
     simulator.clear_requests()
@@ -161,7 +174,7 @@ def test_archiving_needs_a_name(cli, simulator, folder, command):
 
     assert ended.status == 2
     assert not simulator.requests
-    assert "archive_missing=True needs deployment_name" in ended.err
+    assert "--archive-missing needs --deployment-name" in ended.err
 
 
 def test_a_mapping_file_gives_the_names_that_differ(cli, simulator, second_client, folder, tmp_path):

@@ -86,8 +86,8 @@ def test_a_key_resumes(cli, client, count):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "workflow_id"),
-        (("Count", "--workflow-id", "1"), "workflow_id"),
+        ((), "--workflow-id"),
+        (("Count", "--workflow-id", "1"), "either --workflow-id or --workflow-name"),
         (("Count", "--payload", "{"), "--payload cannot be read as JSON"),
         (("Count", "--payload", "@/no/such/file"), "nothing was started"),
         (("Count", "--timeout", "0"), "not a number of seconds above 0"),

@@ -128,16 +128,24 @@ def export_folder(arguments: Any, client: Resources) -> dict[str, Any]:
 def to_promote(arguments: Any, client: Resources) -> list[Source]:
     """Read the workflows that arguments select for another instance.
 
-    :param arguments: as for :meth:`ExportSelection.of`; at least one of them must select something.
+    :param arguments: as for :meth:`ExportSelection.of` and :func:`require_selection`.
     :param client: client or hook of the instance to read from.
     :raises ServiceInputError: nothing is selected, or nothing is found.
+    """
+    require_selection(arguments)
+    found = [Source(one.definition, one.workflow_id) for one in exported(client, ExportSelection.of(arguments, client))]
+    require(found, "the source has no workflow to promote")
+    return found
+
+
+def require_selection(arguments: Any) -> None:
+    """Refuse a promotion of everything.
+
+    :raises ServiceInputError: nothing is selected.
     """
     names = ("workflow_names", *OPTIONAL_TAG.fields, *PROJECT.fields)
     selects = any(getattr(arguments, name) is not None for name in names)
     require(selects, "give workflow_names, a tag or a project of the source")
-    found = [Source(one.definition, one.workflow_id) for one in exported(client, ExportSelection.of(arguments, client))]
-    require(found, "the source has no workflow to promote")
-    return found
 
 
 def destination_project_id(

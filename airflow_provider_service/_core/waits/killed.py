@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# A triggerer loads Airflow's API for its first question, which takes many seconds on a busy machine.
 ASKING_SECONDS = 60.0
+# A triggerer loads Airflow's API for its first question, which takes more than a minute on a busy machine.
+ASKING_SECONDS_IN_A_TRIGGERER = 300.0
 # A task instance that no longer exists was deleted with its DAG run.
 _DELETED = "deleted"
 # A task that was cleared while a worker ran it has this state until the worker has ended it.
@@ -118,10 +119,13 @@ async def was_killed(ti: TaskInstance | None, execution_id: str) -> bool:
         log.error("Execution %s is not stopped, because its trigger belongs to no task", execution_id)
         return False
     try:
-        now = await clock().wait_for(in_daemon_thread(ask, ti), ASKING_SECONDS)
+        now = await clock().wait_for(in_daemon_thread(ask, ti), ASKING_SECONDS_IN_A_TRIGGERER)
     except Exception as error:  # noqa: BLE001 - after any error, it is unknown whether the task was ended
-        decision = undecided(error, attempts_left=True)
-        log.error("Execution %s is not stopped and may still be running: %s", execution_id, decision.reason)
+        log.error(
+            "Execution %s is not stopped and may still be running: Airflow did not say whether the task was ended "
+            "(%r). The next attempt of the task resumes it. If there is none, stop it in the service",
+            *(execution_id, error),
+        )
         return False
     decision = decide(now, execution_id)
     if not decision.stops:

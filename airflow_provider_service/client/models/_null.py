@@ -7,7 +7,7 @@ from typing import Final
 
 
 class Null(Enum):
-    """The type of :data:`NULL`."""
+    """The type of ``NULL``."""
 
     NULL = "null"
 

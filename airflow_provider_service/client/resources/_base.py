@@ -25,7 +25,7 @@ Moment = datetime | str
 
 
 class CallOptions(TypedDict, total=False):
-    """Options of :meth:`Transport.call` that endpoints use."""
+    """Options of ``Transport.call`` that endpoints use."""
 
     scope: str
     query: Mapping[str, Any]

@@ -86,7 +86,7 @@ class DataTableRows(Resource):
         Not safe to repeat: it would insert the rows again.
 
         :param data: at least one row; a column left out is null. The server accepts bodies of up to 16 MiB by default.
-        :param return_type: what to return: how many rows (:class:`InsertedRows`), rows with ``id`` only, or whole rows.
+        :param return_type: what to return: how many rows (``InsertedRows``), rows with ``id`` only, or whole rows.
         :raises ServiceInputError: a row is not a mapping, or has a value for a column that only the service writes.
         :raises ServiceInvalidRequestError: a row does not fit the columns, or the storage is full.
         :raises ServicePayloadTooLargeError: the body is too large; insert fewer rows at a time.

@@ -67,7 +67,7 @@ class Folders(Resource):
         """Rename or move a folder: ``PATCH /projects/{projectId}/folders/{folderId}``. Safe to repeat.
 
         :param name: the new name.
-        :param parent_folder_id: folder to move it to; :data:`ROOT` for the project's root (null is not accepted).
+        :param parent_folder_id: folder to move it to; ``ROOT`` for the project's root (null is not accepted).
         :raises ServiceInvalidRequestError: neither is given, or the folder would be inside itself.
         :raises ServiceNotFoundError: no such project, folder or parent.
         """

@@ -81,7 +81,7 @@ class Webhooks(Resource):
         :param path_parameters: values of the parameters in the webhook's path, by name; text, or whole numbers.
         :param files: files to send, by the name of their field: local paths, or objects with the methods of
             ``pathlib.Path``. The body is then multipart form data, and the payload its text fields.
-        :param headers: additional headers, such as those of :func:`authentication_headers`.
+        :param headers: additional headers, such as those of ``authentication_headers``.
         :param timeout: seconds within which the whole answer must arrive, instead of the connection's setting.
         :param stopped: set by the caller to stop further tries.
         :returns: the answer of the workflow, or of the service on its behalf.
