@@ -54,8 +54,7 @@ class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
         ``"{{ data_interval_end }}"``. None (the default) for now, by the clock of the service; a later time means now.
     :param max_failure_rate: highest share of the runs that may have failed, from 0 to 1.
     :param max_age_of_success: seconds, or a timedelta, from the end of the last success to that of the window, at most
-        ``window``; a
-        workflow without a success in the window breaches it.
+        ``window``; a workflow without a success in the window breaches it.
     :param min_runs: lowest number of runs that succeeded or failed.
     :param max_duration_median: highest median of the duration from start to end of a run, in seconds, or a timedelta.
     :param max_duration_p95: highest 95th percentile of that duration, in seconds, or a timedelta.
