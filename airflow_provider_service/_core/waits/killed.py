@@ -104,7 +104,7 @@ def undecided(error: BaseException, *, attempts_left: bool) -> Decision:
     :param error: the error of the request.
     :param attempts_left: whether Airflow will try the task again if this attempt ends now.
     """
-    return _left_to_the_next(f"Airflow did not say whether the task was ended ({error!r})", attempts_left)
+    return _left_to_the_next(_unanswered(error), attempts_left)
 
 
 async def was_killed(ti: TaskInstance | None, execution_id: str) -> bool:
@@ -122,15 +122,19 @@ async def was_killed(ti: TaskInstance | None, execution_id: str) -> bool:
         now = await clock().wait_for(in_daemon_thread(ask, ti), ASKING_SECONDS_IN_A_TRIGGERER)
     except Exception as error:  # noqa: BLE001 - after any error, it is unknown whether the task was ended
         log.error(
-            "Execution %s is not stopped and may still be running: Airflow did not say whether the task was ended "
-            "(%r). The next attempt of the task resumes it. If there is none, stop it in the service",
-            *(execution_id, error),
+            "Execution %s is not stopped and may still be running: %s. The next attempt of the task resumes it. "
+            "If there is none, stop it in the service",
+            *(execution_id, _unanswered(error)),
         )
         return False
     decision = decide(now, execution_id)
     if not decision.stops:
         log.info("Execution %s keeps running: %s", execution_id, decision.reason)
     return decision.stops
+
+
+def _unanswered(error: BaseException) -> str:
+    return f"Airflow did not say whether the task was ended ({error!r})"
 
 
 def _left_to_the_next(what: str, attempts_left: bool) -> Decision:
