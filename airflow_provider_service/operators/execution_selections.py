@@ -111,9 +111,9 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
     :param preview: True to return what would be deleted, without deleting it; False by default.
     :param if_missing: what to do if an execution does not exist: ``"ignore"`` (the default) or ``"fail"``.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: a :class:`DeleteExecutionsResult`: the numbers of deleted and missing executions (both 0 with
-        ``preview``), whether the selection has more than ``max_deletions``, and the first 100 ids that were given or
-        selected.
+    :returns: a :class:`DeleteExecutionsResult`: the numbers of executions that were given or selected, of those that
+        were deleted and of those that were missing (the last two are 0 with ``preview``), whether the selection has
+        more than ``max_deletions``, and the first 100 ids that were given or selected.
     """
 
     template_fields: Sequence[str] = (*SelectedExecutionsOperator.template_fields, "execution_ids")
@@ -178,6 +178,7 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
         if more:
             self.log.warning("The selection has more than max_deletions=%d executions", most)
         return {
+            "selected": len(ids),
             "deleted": deleted,
             "missing": missing,
             "preview": self.preview,

@@ -87,12 +87,13 @@ class StopSelectionResult(TypedDict):
 
 
 class DeleteExecutionsResult(TypedDict):
-    """The numbers of deleted and missing executions, both 0 with ``preview``.
+    """The numbers of executions that were given or selected, deleted, and missing; the last two are 0 with ``preview``.
 
     ``more`` says whether the selection has more than ``max_deletions``, and ``execution_ids`` holds the first 100 ids
     that were given or selected.
     """
 
+    selected: int
     deleted: int
     missing: int
     preview: bool

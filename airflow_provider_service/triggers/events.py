@@ -46,7 +46,7 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
     The workflows must save the executions whose ends are to be reported.
 
     The event is ``{"execution_id", "workflow_id", "status", "started_at", "stopped_at", "url"}``, with
-    ``return_output`` also ``{"output", "output_items", "output_path"}`` if the execution succeeded. If the output is
+    ``return_output`` also ``{"output", "output_items"}`` if the execution succeeded. If the output is
     larger than 48 kB of JSON or cannot be read, it is None, and the log of the triggerer has a warning; the end is
     reported in any case.
 

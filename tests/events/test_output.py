@@ -39,6 +39,7 @@ async def event_of(simulator: ServiceSimulator, workflow_id: str, n: Any = 3, **
 async def test_the_last_node(simulator: ServiceSimulator) -> None:
     event = await event_of(simulator, put(simulator, webhook(), SUM), return_output="last_node")
     assert (event["output"], event["output_items"]) == ([{"sum": 3}], 1)
+    assert "output_path" not in event
 
 
 @in_event_loop

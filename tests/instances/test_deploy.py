@@ -191,7 +191,7 @@ def test_everything_that_is_missing_is_named_at_once_and_nothing_is_written(clie
     for words in (
         "nothing was written",
         "'one', node 'Webhook': there is no credential of type httpHeaderAuth 'lost'",
-        "'one', node 'Call': there is no workflow 'nobody'",
+        "'one', node 'Call': there is no workflow 'nobody', or this key may not see it; create it, or name another one",
         "'one', node 'Rows': there is no data table with the id nowhere",
         "there is more than one credential of type httpHeaderAuth 'twice': ids",
         "'one', setting errorWorkflow: there is no workflow 'alerts'",

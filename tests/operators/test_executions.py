@@ -170,10 +170,11 @@ def test_deleting_old_executions_leaves_active_ones(
         "started_before": (datetime.now(UTC) + timedelta(hours=1)).isoformat(),
     }
     preview = execute(ServiceDeleteExecutionsOperator, **selection, preview=True)
-    assert (preview["deleted"], preview["preview"], set(preview["execution_ids"])) == (0, True, set(ended))
+    assert (preview["selected"], preview["deleted"], preview["preview"]) == (4, 0, True)
+    assert set(preview["execution_ids"]) == set(ended)
     assert len(held(client)) == 9
     done = execute(ServiceDeleteExecutionsOperator, **selection)
-    assert (done["deleted"], done["more"]) == (4, False)
+    assert (done["selected"], done["deleted"], done["more"]) == (4, 4, False)
     assert held(client) == {*going_on, other, young}
     assert execute(ServiceDeleteExecutionsOperator, **selection)["deleted"] == 0
     assert link() == f"/workflow/{workflow_id}/executions"

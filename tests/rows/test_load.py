@@ -267,12 +267,22 @@ def test_memory_does_not_grow_with_the_number_of_rows() -> None:
     assert peak(6_000) < 1.1 * peak(2_000)
 
 
+def test_deletions_are_logged_if_there_are_any(loader: Loader, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    for rows in ([{"k": "a"}, {"k": "b"}], [{"k": "a"}]):
+        caplog.clear()
+        loader.load(rows, "upsert", ("k",), delete_missing=True)
+        deletions = [line.partition(" rows")[0] for line in caplog.messages if line.startswith("Deleted")]
+        assert deletions == (["Deleted 1 of 1"] if len(rows) == 1 else [])
+
+
 def test_progress_names_rate_and_percentage(caplog: pytest.LogCaptureFixture, set_clock: SetClock) -> None:
     caplog.set_level("INFO")
     progress = Progress("Inserted", 40_000)
     for count in (8_000, 10_000, 15_000, 30_000):
         set_clock.advance(5)
         progress.reach(count)
+    progress.report()  # says nothing new
     open_end = Progress("Read")
     assert list(open_end.counting("abc")) == ["a", "b", "c"]
     set_clock.advance(2)

@@ -127,10 +127,12 @@ def _output(client: ServiceClient, execution_id: str, wanted: WantedOutput) -> d
     from airflow_provider_service._core.runs.output import no_output, read_output
 
     try:
-        return read_output(client, execution_id, wanted)
+        output = read_output(client, execution_id, wanted)
     except ServiceError as error:  # the end is reported in any case
         log.warning("The output of execution %s cannot be read: %s", execution_id, error)
-        return no_output()
+        output = no_output()
+    # An event has no output_path: several triggerers may report it, so it writes no file.
+    return {name: output[name] for name in ("output", "output_items")}
 
 
 async def until_it_works(action: Callable[[], Awaitable[T]], pause: float, faults: FaultTolerance) -> T:

@@ -104,4 +104,5 @@ class Resolver:
             return f"there is more than one {named}: ids {', '.join(one.id for one in entries)}"
         if named.kind == "credential" and not self._directory.credentials_are_listed:
             return f"no workflow of the instance uses a {named}, and the credentials cannot be listed"
-        return f"there is no {named}, or this key may not see it"
+        hint = "; create it, or name another one in the mapping" if named.name else ""
+        return f"there is no {named}, or this key may not see it{hint}"

@@ -26,6 +26,7 @@ class Progress:
     def __init__(self, action: str, total: int | None = None) -> None:
         self._action, self._total = action, total
         self._began = self._logged = clock().monotonic()
+        self._said: int | None = None
         self.count = 0
 
     def reach(self, count: int) -> None:
@@ -35,8 +36,10 @@ class Progress:
             self.report()
 
     def report(self) -> None:
-        """Log a line now."""
-        self._logged = clock().monotonic()
+        """Log a line now, unless the last one said the same."""
+        if self.count == self._said:
+            return
+        self._logged, self._said = clock().monotonic(), self.count
         rate = self.count / max(self._logged - self._began, 0.001)
         of = "" if self._total is None else f" of {self._total:,}"
         share = f" ({100 * self.count // self._total}%)" if self._total else ""

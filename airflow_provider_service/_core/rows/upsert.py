@@ -111,7 +111,10 @@ def _read_stored(
 
 
 def _delete_others(client: Resources, table_id: str, spool: Spool) -> int:
-    progress = Progress("Deleted", spool.other_count())
+    others = spool.other_count()
+    if not others:
+        return 0
+    progress = Progress("Deleted", others)
     for ids in spool.other_ids():
         delete_rows(client, table_id, ids)
         progress.reach(progress.count + len(ids))
