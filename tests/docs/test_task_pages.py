@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.testing import run_task
 from scripts.dag_runner import run_dag
@@ -39,6 +41,26 @@ def test_a_mapped_operator_with_limits_runs_for_each_item(simulator: ServiceSimu
 
     assert state == "success", tasks
     assert sorted(started_with(one)["body"]["region"] for one in held(simulator, workflow)) == ["eu", "us"]
+
+
+@pytest.mark.usefixtures("database")
+def test_a_nightly_run_gets_its_day(simulator: ServiceSimulator) -> None:
+    workflow = put(simulator, webhook("sync"), name="Nightly sync")
+
+    state, tasks = run_dag(FUNCTIONS / "nightly_dag.py", logical_date=datetime(2026, 1, 3, 2, tzinfo=UTC))
+
+    assert state == "success", tasks
+    assert [started_with(one)["body"] for one in held(simulator, workflow)] == [{"day": "2026-01-03"}]
+
+
+@pytest.mark.usefixtures("database")
+def test_invited_users_become_members(simulator: ServiceSimulator, client: ServiceClient) -> None:
+    state, tasks = run_dag(FUNCTIONS / "users_dag.py", {})
+
+    assert state == "success", tasks
+    [sales] = [one for one in client.projects.list() if one.name == "Sales"]
+    members = {one.email: one.role for one in client.projects.list_users(sales.id)}
+    assert members.items() >= {("ana@example.com", "project:editor"), ("bo@example.com", "project:admin")}
 
 
 def test_a_credential_follows_a_connection(simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch) -> None:
