@@ -49,27 +49,72 @@ def test_use_execution_and_age_matter(api: Api) -> None:
     assert audit(api, "credentials", daysAbandonedWorkflow=3) == []
 
 
+def put(api: Api, *nodes: dict[str, Any], connections: dict[str, Any] | None = None) -> str:
+    """Create a workflow of these nodes, and return its id."""
+    placed = [{"name": "Risky", "position": [0, 0], "parameters": {}, **node} for node in nodes]
+    body = {"name": "w", "nodes": placed, "connections": connections or {}, "settings": {}}
+    return str(api.post("/workflows", body).json()["id"])
+
+
+def query(kind: str, text: str, **fields: Any) -> dict[str, Any]:
+    parameters = {"operation": "executeQuery", "query": text, "additionalFields": fields}
+    return {"type": f"n8n-nodes-base.{kind}", "parameters": parameters}
+
+
 @pytest.mark.parametrize(
     ("category", "node"),
     [
         ("nodes", {"type": "n8n-nodes-base.code"}),
-        ("filesystem", {"type": "n8n-nodes-base.readWriteFile"}),
-        ("database", {"type": "n8n-nodes-base.postgres", "parameters": {"query": "=SELECT {{ $json.x }}"}}),
+        ("nodes", {"type": "n8n-nodes-base.ftp"}),
+        ("filesystem", {"type": "n8n-nodes-base.readPdf"}),
+        ("database", query("postgres", "=SELECT {{ $json.x }}")),
+        ("database", query("postgres", "SELECT $1", queryParams="={{ $json.x }}")),
+        ("database", query("timescaleDb", "SELECT 1")),
+        ("database", query("mySql", "=SELECT {{ $json.x }}")),
     ],
 )
 def test_risky_nodes_are_found(api: Api, category: str, node: dict[str, Any]) -> None:
-    placed = {"name": "Risky", "position": [0, 0], "parameters": {}, **node}
-    body = {"name": "w", "nodes": [placed], "connections": {}, "settings": {}}
-    workflow = api.post("/workflows", body).json()
+    workflow_id = put(api, node)
     report = audit(api)[f"{category.capitalize()} Risk Report"]
     (location,) = report["sections"][0]["location"]
-    assert (location["workflowId"], location["nodeName"], location["kind"]) == (workflow["id"], "Risky", "node")
+    assert (location["workflowId"], location["nodeName"], location["kind"]) == (workflow_id, "Risky", "node")
 
 
-def test_unprotected_webhooks_are_found(api: Api) -> None:
-    api.simulator.create_webhook_workflow(path="p")
-    report = audit(api, "instance")["Instance Risk Report"]
-    assert titles(report) == ["Unprotected webhooks in instance", "Security settings"]
+@pytest.mark.parametrize(
+    "node",
+    [
+        {"type": "n8n-nodes-base.readWriteFile"},
+        {"type": "n8n-nodes-other.code"},
+        {"type": "n8n-nodes-base.postgres", "parameters": {"query": "=SELECT {{ $json.x }}"}},
+        query("postgres", "SELECT $1", queryParams="x"),
+        query("mySql", "SELECT 1"),
+    ],
+)
+def test_other_nodes_are_no_findings(api: Api, node: dict[str, Any]) -> None:
+    put(api, node)
+    assert audit(api, "nodes", "filesystem", "database") == []
+
+
+@pytest.mark.parametrize(("output", "follower", "found"), [(0, "if", False), (1, "if", True), (0, "noOp", True)])
+def test_a_webhook_is_unprotected_unless_its_input_is_checked(
+    api: Api, output: int, follower: str, found: bool
+) -> None:
+    link = {"node": "Next", "type": "main", "index": 0}
+    hook = {"type": "n8n-nodes-base.webhook", "name": "Webhook", "parameters": {"path": "p"}}
+    after = {"type": f"n8n-nodes-base.{follower}", "name": "Next"}
+    outputs = [[link] if number == output else [] for number in range(2)]
+    workflow_id = put(api, hook, after, connections={"Webhook": {"main": outputs}})
+    titled = "Unprotected webhooks in instance"
+    assert titled not in titles(audit(api, "instance")["Instance Risk Report"]), "an inactive workflow is not called"
+    assert api.post(f"/workflows/{workflow_id}/activate").status_code == 200
+    assert (titled in titles(audit(api, "instance")["Instance Risk Report"])) is found
+
+
+def test_a_webhook_with_authentication_is_protected(api: Api) -> None:
+    parameters = {"path": "p", "authentication": "basicAuth"}
+    workflow_id = put(api, {"type": "n8n-nodes-base.webhook", "parameters": parameters})
+    assert api.post(f"/workflows/{workflow_id}/activate").status_code == 200
+    assert titles(audit(api, "instance")["Instance Risk Report"]) == ["Security settings"]
 
 
 def test_reports_can_be_set(api: Api) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -11,12 +11,15 @@ from airflow_provider_service.simulator._host import Host
 from airflow_provider_service.simulator._stores.credentials import CredentialStore
 from airflow_provider_service.simulator._stores.workflows import Workflow, WorkflowStore
 
-CATEGORIES = ("credentials", "database", "nodes", "filesystem", "instance")
+CATEGORIES = ("credentials", "database", "nodes", "instance", "filesystem")
 DAYS_ABANDONED = 90
 
-_RISKY_NODES = ("code", "executeCommand", "function", "functionItem", "httpRequest", "ssh")
-_FILE_NODES = ("localFileTrigger", "readBinaryFile", "readBinaryFiles", "readWriteFile", "writeBinaryFile")
-_DATABASE_NODES = ("microsoftSql", "mySql", "postgres", "questDb", "snowflake")
+_RISKY_NODES = ("code", "executeCommand", "ftp", "function", "functionItem", "httpRequest", "ssh")
+_FILE_NODES = ("readBinaryFile", "readBinaryFiles", "readPdf", "spreadsheetFile", "writeBinaryFile")
+_DATABASES_WITH_PARAMETERS = ("crateDb", "postgres", "questDb", "timescaleDb")
+_DATABASE_NODES = (*_DATABASES_WITH_PARAMETERS, "microsoftSql", "mySql", "snowflake")
+# A webhook counts as protected if one of these follows it, since it may check the input.
+_CHECKING_NODES = ("code", "function", "functionItem", "if", "switch")
 
 
 class AuditStore:
@@ -41,7 +44,7 @@ class AuditStore:
         days = DAYS_ABANDONED if days_abandoned is None else days_abandoned
         found = {
             "credentials": lambda: self._needless_credentials(days),
-            "database": lambda: self._expressions_in_queries(),
+            "database": self._queries,
             "nodes": lambda: self._node_section("Official risky nodes", _RISKY_NODES),
             "filesystem": lambda: self._node_section("Nodes that interact with the filesystem", _FILE_NODES),
             "instance": self._instance,
@@ -88,33 +91,49 @@ class AuditStore:
     # ------------------------------------------------------------ nodes
 
     def _node_section(self, title: str, kinds: Sequence[str]) -> list[dict[str, Any]]:
-        found = [
-            _place(workflow, node)
-            for workflow in self._workflows.all()
-            for node in workflow.nodes
-            if _kind(node) in kinds
-        ]
+        found = [_place(workflow, node) for workflow, node in self._nodes() if _kind(node) in kinds]
         return [_section(title, "These nodes can do harm.", "Check that each is needed.", found)] if found else []
 
-    def _expressions_in_queries(self) -> list[dict[str, Any]]:
-        found = [
-            _place(workflow, node)
-            for workflow in self._workflows.all()
-            for node in workflow.nodes
-            if _kind(node) in _DATABASE_NODES and str(node.get("parameters", {}).get("query", "")).startswith("=")
+    def _nodes(self) -> Iterator[tuple[Workflow, dict[str, Any]]]:
+        for workflow in self._workflows.all():
+            for node in workflow.nodes:
+                yield workflow, node
+
+    def _queries(self) -> list[dict[str, Any]]:
+        queries = [
+            (_kind(node), node.get("parameters") or {}, _place(workflow, node))
+            for workflow, node in self._nodes()
+            if _kind(node) in _DATABASE_NODES and (node.get("parameters") or {}).get("operation") == "executeQuery"
         ]
-        title = 'Expressions in "Execute Query" fields in SQL nodes'
-        return [_section(title, "Input may become part of a query.", "Use query parameters.", found)] if found else []
+        with_fields = [(fields, place) for kind, fields, place in queries if kind in _DATABASES_WITH_PARAMETERS]
+        given = [((fields.get("additionalFields") or {}).get("queryParams"), place) for fields, place in with_fields]
+        found = {
+            'Expressions in "Execute Query" fields in SQL nodes': [
+                place for _, fields, place in queries if _is_expression(fields.get("query"))
+            ],
+            'Expressions in "Query Parameters" fields in SQL nodes': [
+                place for parameters, place in given if _is_expression(parameters)
+            ],
+            'Unused "Query Parameters" fields in SQL nodes': [
+                place for parameters, place in given if parameters is None
+            ],
+        }
+        return [
+            _section(title, "Input may become part of a query.", "Use query parameters.", places)
+            for title, places in found.items()
+            if places
+        ]
 
     # ------------------------------------------------------------ instance
 
     def _instance(self) -> list[dict[str, Any]]:
         unprotected = [
             _place(workflow, node)
-            for workflow in self._workflows.all()
+            for workflow, node in self._nodes()
             if workflow.active_version is not None
-            for node in workflow.active_version.nodes
-            if _kind(node) == "webhook" and node.get("parameters", {}).get("authentication", "none") == "none"
+            and _kind(node) == "webhook"
+            and "authentication" not in (node.get("parameters") or {})
+            and not _is_checked(workflow, node)
         ]
         settings = {
             "features": {
@@ -139,7 +158,18 @@ class AuditStore:
 
 
 def _kind(node: dict[str, Any]) -> str:
-    return str(node["type"]).rpartition(".")[2]
+    package, _, kind = str(node["type"]).rpartition(".")
+    return kind if package == "n8n-nodes-base" else ""
+
+
+def _is_expression(value: Any) -> bool:
+    return isinstance(value, str) and value.startswith("=")
+
+
+def _is_checked(workflow: Workflow, webhook: dict[str, Any]) -> bool:
+    outputs = (workflow.connections.get(webhook["name"]) or {}).get("main") or [None]
+    next_names = {link["node"] for link in outputs[0] or []}
+    return any(node["name"] in next_names and _kind(node) in _CHECKING_NODES for node in workflow.nodes)
 
 
 def _place(workflow: Workflow, node: dict[str, Any]) -> dict[str, Any]:
