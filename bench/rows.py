@@ -1,7 +1,8 @@
 """Measure reading, inserting and upserting rows, beside what users do without this provider.
 
-``python -m bench.rows`` prints a table for docs/benchmarks.md, and fails if a way is not as much faster as it must be.
-The service is the simulator in a separate process, or the server given by SERVICE_URL and SERVICE_API_KEY.
+``python -m bench.rows`` prints a table for docs/benchmarks.md. The service is the simulator in a separate process, or
+the server given by SERVICE_URL and SERVICE_API_KEY. With a server, it fails if a way is not as much faster as it must
+be; the simulator answers a call in a tenth of the time, so that ways with fewer calls gain less.
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ def once(config: ServiceConfig, way: Way, work: Work) -> Measured:
     return found
 
 
-def measure(config: ServiceConfig, cases: Sequence[Case], repeats: int, rows: int | None) -> list[str]:
+def measure(
+    config: ServiceConfig, cases: Sequence[Case], repeats: int, rows: int | None, *, judge_times: bool
+) -> list[str]:
     """Measure all cases in turn, print the table, and return what is too slow or takes too much memory."""
     found: dict[tuple[str, str], list[Measured]] = {}
     for _ in range(repeats):
@@ -73,7 +76,7 @@ def measure(config: ServiceConfig, cases: Sequence[Case], repeats: int, rows: in
         for way in case.ways:
             these = found[case.title, way.title]
             print(_line(case, way, rows or case.rows, these, found[case.title, case.ways[0].title]))
-            for title, least in way.limits.items():
+            for title, least in way.limits.items() if judge_times else ():
                 times = median(_ratios(these, found[case.title, title]))
                 if times < least:
                     problems.append(f"{case.title}, {way.title}: {times:.2f} times {title}, at least {least} wanted")
@@ -114,8 +117,9 @@ def main() -> None:
     parser.add_argument("--only", default="", help="only the cases whose titles contain this text")
     options = parser.parse_args()
     cases = [case for case in CASES if options.only in case.title]
-    with service(os.environ.get("SERVICE_URL")) as config:
-        problems = measure(config, cases, options.repeats, options.rows)
+    url = os.environ.get("SERVICE_URL")
+    with service(url) as config:
+        problems = measure(config, cases, options.repeats, options.rows, judge_times=url is not None)
     if problems:
         parser.exit(1, "\n".join(["", "Not as it must be:", *problems, ""]))
 

@@ -30,8 +30,7 @@ def to_json(value: Any) -> str:
     :raises ServiceInputError: the value cannot be represented in JSON.
     """
     try:
-        text = json.dumps(value, default=_plain, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-        text = HiddenText(text)
+        text = HiddenText(_ENCODER.encode(value))
         text.encode()
     except (TypeError, ValueError, RecursionError) as error:
         reason = one_line(str(error))
@@ -54,6 +53,10 @@ def _plain(value: Any) -> Any:
         # The service would assume its own current time zone.
         raise ValueError(f"{value.isoformat()} has no time zone")
     return to_jsonable_python(value)
+
+
+# One for all calls, because rows are encoded one by one to know their sizes.
+_ENCODER = json.JSONEncoder(default=_plain, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
 
 
 def fill_path(path: str, ids: Sequence[str | int]) -> str:
