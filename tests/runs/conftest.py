@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_service._core.runs import start_and_find
+from airflow_provider_service._core.runs import queued, start_and_find
 from airflow_provider_service.client.errors import ServiceTaskKilledError
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.simulator import ServiceSimulator
@@ -40,6 +40,12 @@ def no_real_time(
         monkeypatch.setattr(start_and_find, "SETTLING_SECONDS", 0.5)
         monkeypatch.setattr(start_and_find, "VISIBLE_WITHIN_SECONDS", 0.8)
         monkeypatch.setattr(start_and_find, "UNKEPT_SECONDS", 0.5)
+
+
+@pytest.fixture(autouse=True)
+def few_reads_by_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole search for queued executions reads 200 ids of a service without executions; test_queued.py has that."""
+    monkeypatch.setattr(queued, "MAX_READS", 10)
 
 
 @pytest.fixture

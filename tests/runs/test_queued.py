@@ -16,6 +16,11 @@ from .cutting import cut_off
 from .workflows import DONE, held, put, statuses, wait, webhook
 
 
+@pytest.fixture(autouse=True)
+def few_reads_by_id() -> None:
+    """Here, the search reads as many ids as it does for users."""
+
+
 @pytest.fixture
 def simulator(task_log: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServiceSimulator]:
     """A service in queue mode whose workers have room for one run, behind the default connection."""
