@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_service._airflow.references import DATA_TABLE, PROJECT, data_table_in
 from airflow_provider_service._core.rows.files import chosen_types
 from airflow_provider_service._core.rows.frames import arrow_table, pandas_frame, rows_in
+from airflow_provider_service._core.rows.matching import matching_rows
 from airflow_provider_service._core.rows.options import LOAD_CHECKS, chosen_strategy
 from airflow_provider_service._core.rows.progress import Progress
 from airflow_provider_service._core.rows.target import LoadOptions, TableTarget, opening_rejects
@@ -171,7 +172,7 @@ class HookDataTables(DataTables):
     ) -> tuple[dict[str, str], Iterable[Row]]:
         table = data_table_in(arguments, self._client)
         types = chosen_types(column_types(table), columns, with_system_columns=True)
-        found = self._client.data_table_rows.list(table.id, filter=filter, search=search)
+        found = matching_rows(self._client, table, filter, search=search)
         return types, Progress("Read").counting(found)
 
 

@@ -121,7 +121,9 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         return of_file(address_of(self.path, conn_id=self.object_storage_conn_id), is_output=True)
 
     def _read(self, table: DataTable) -> Iterable[dict[str, Any]]:
-        return self.hook.data_table_rows.list(table.id, filter=self.filter, sort_by=self.sort_by, search=self.search)
+        from airflow_provider_service._core.rows.matching import matching_rows
+
+        return matching_rows(self.hook, table, self.filter, sort_by=self.sort_by, search=self.search)
 
     def _return(self, table: DataTable) -> dict[str, Any]:
         max_rows = read_count("max_rows", self.max_rows, least=0)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
     from airflow_provider_service._core.rows.options import ChangeStrategy, OnDuplicate, OnStoredDuplicates
+    from airflow_provider_service.client.models import DataTable
     from airflow_provider_service.operators.table_results import (
         DeleteRowsResult,
         InsertRowsResult,
@@ -264,11 +265,20 @@ class ServiceUpdateRowsOperator(ServiceTableOperator):
         """Update the rows, and return their number."""
         table, url = self.open_table(context)
         options = {"dry_run": True} if self.preview else {"return_data": True}
-        answer = self.hook.data_table_rows.update(table.id, self.filter, self.data, **options)
-        updated = _count(answer, self.preview)
+        updated = sum(
+            _count(self.hook.data_table_rows.update(table.id, one, self.data, **options), self.preview)
+            for one in self._filters(table)
+        )
         what = "that would be updated" if self.preview else "updated"
         self.log.info("Rows of %s %s: %d; see %s", table.name, what, updated, url)
         return {"data_table_id": table.id, "updated": updated, "preview": self.preview, "url": url}
+
+    def _filters(self, table: DataTable) -> Iterable[Mapping[str, Any]]:
+        from airflow_provider_service._core.rows.batches import any_of
+        from airflow_provider_service._core.rows.matching import ids_by_dates
+
+        ids = ids_by_dates(self.hook, table, self.filter)
+        return [self.filter] if ids is None else any_of("id", ids)
 
 
 class ServiceDeleteRowsOperator(ServiceTableOperator):
@@ -323,23 +333,29 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
 
     def perform(self, context: Context) -> DeleteRowsResult:
         """Delete the rows, and return their number."""
-        filters = self._filters()
+        given_ids = self._given_ids()
         table, url = self.open_table(context)
         options = {"dry_run": True} if self.preview else {"return_data": True}
         deleted = sum(
-            _count(self.hook.data_table_rows.delete(table.id, one, **options), self.preview) for one in filters
+            _count(self.hook.data_table_rows.delete(table.id, one, **options), self.preview)
+            for one in self._filters(table, given_ids)
         )
         what = "that would be deleted" if self.preview else "deleted"
         self.log.info("Rows of %s %s: %d; see %s", table.name, what, deleted, url)
         return {"data_table_id": table.id, "deleted": deleted, "preview": self.preview, "url": url}
 
-    def _filters(self) -> Iterable[Mapping[str, Any]]:
-        from airflow_provider_service._core.rows.batches import any_of_in_url
-
+    def _given_ids(self) -> list[int]:
         require_one_of(row_ids=self.row_ids, filter=self.filter)
-        if self.filter is not None:
-            return [self.filter]
-        return any_of_in_url("id", [read_count("each of row_ids", one) for one in as_list("row_ids", self.row_ids)])
+        return [read_count("each of row_ids", one) for one in as_list("row_ids", self.row_ids or [])]
+
+    def _filters(self, table: DataTable, given_ids: list[int]) -> Iterable[Mapping[str, Any]]:
+        from airflow_provider_service._core.rows.batches import exactly_in_url
+        from airflow_provider_service._core.rows.matching import ids_by_dates
+
+        if self.filter is None:
+            return exactly_in_url(given_ids)
+        ids = ids_by_dates(self.hook, table, self.filter)
+        return [self.filter] if ids is None else exactly_in_url(ids)
 
 
 def _count(answer: bool | list[dict[str, Any]], preview: bool) -> int:

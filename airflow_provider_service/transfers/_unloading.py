@@ -70,8 +70,9 @@ class ServiceUnloadTableOperator(ServiceTableOperator):
 
     def stored_rows(self, table: DataTable) -> Iterator[dict[str, Any]]:
         """Yield the rows of the table, with one page in memory at a time, and log the progress."""
+        from airflow_provider_service._core.rows.matching import matching_rows
         from airflow_provider_service._core.rows.progress import Progress
         from airflow_provider_service._core.rows.upsert import checked_row
 
-        rows = self.hook.data_table_rows.list(table.id, filter=self.filter, search=self.search)
+        rows = matching_rows(self.hook, table, self.filter, search=self.search)
         return Progress("Read").counting(checked_row(one, table.id) for one in rows)

@@ -122,7 +122,11 @@ def _boolean(value: Any) -> bool:
     return _BOOLEANS[word]
 
 
-def _date(value: Any) -> str:
+def date_text(value: Any) -> str:
+    """Write a date as the service returns it: in UTC, with milliseconds. Without a time zone it means UTC.
+
+    :raises ValueError: it is not a date, or of a year that the service misreads.
+    """
     if isinstance(value, datetime) and value.utcoffset() is not None:
         value = value.astimezone(UTC)  # offsets from before about 1900 have seconds, which the text must not have
     if isinstance(value, date):
@@ -139,5 +143,5 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "string": _string,
     "number": _number,
     "boolean": _boolean,
-    "date": _date,
+    "date": date_text,
 }

@@ -1,0 +1,136 @@
+"""Find the rows that meet a filter, and compare dates exactly.
+
+With SQLite, the service compares a date as text in another form than that in which it is stored, so it tells days apart
+but not times of a day, and finds no date by equality. It is therefore asked for the rows of the days in question, and
+what they hold is compared here.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow_provider_service._core.rows.values import MIN_YEAR, column_types, date_text
+from airflow_provider_service.client._texts import shown
+from airflow_provider_service.client.errors import ServiceInputError, ServiceUnexpectedResponseError
+from airflow_provider_service.client.models._base import wire_time
+from airflow_provider_service.client.models._moments import parse_moment
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models import Condition, DataTable, RowFilter
+    from airflow_provider_service.client.models._data_table_rows import Row
+
+_COMPARISONS: dict[str, Callable[[str, str], bool]] = {
+    "eq": operator.eq,
+    "neq": operator.ne,
+    "gt": operator.gt,
+    "gte": operator.ge,
+    "lt": operator.lt,
+    "lte": operator.le,
+}
+_SYSTEM_DATES = {"createdAt": "date", "updatedAt": "date"}
+_EARLIEST = datetime(MIN_YEAR, 1, 1, tzinfo=UTC)
+
+
+class _DateCondition(NamedTuple):
+    """A comparison with a date; the text of the date is in the form in which the service returns dates."""
+
+    column: str
+    comparison: str
+    date: str
+
+    def is_met(self, row: Row) -> bool:
+        value = row.get(self.column)
+        if value is None:
+            return self.comparison == "neq"
+        return _COMPARISONS[self.comparison](date_text(value), self.date)
+
+    def widened(self) -> Condition:
+        """A condition that the service decides, and that each row with such a date meets."""
+        if self.comparison == "neq":
+            return {"columnName": self.column, "condition": "neq", "value": self.date}
+        if self.comparison in ("lt", "lte"):
+            return {"columnName": self.column, "condition": "lte", "value": self.date}
+        day_before = max(parse_moment(self.date) - timedelta(days=1), _EARLIEST)
+        return {"columnName": self.column, "condition": "gte", "value": wire_time(day_before)}
+
+
+def matching_rows(
+    client: Resources,
+    table: DataTable,
+    filter: RowFilter | Mapping[str, Any] | None,
+    *,
+    sort_by: str | None = None,
+    search: str | None = None,
+) -> Iterator[Row]:
+    """Yield the rows that meet a filter, with one page in memory at a time.
+
+    :raises ServiceInputError: a date in the filter is not one, or an ``"or"`` compares dates and other values.
+    """
+    dates = _date_conditions(filter, column_types(table))
+    if filter is None or not dates:
+        return client.data_table_rows.list(table.id, filter=filter, sort_by=sort_by, search=search)
+    rows = client.data_table_rows.list(table.id, filter=_widened(filter, dates), sort_by=sort_by, search=search)
+    meets = any if filter.get("type") == "or" else all
+    return (row for row in rows if meets(_is_met(one, row, table.id) for one in dates.values()))
+
+
+def ids_by_dates(client: Resources, table: DataTable, filter: RowFilter | Mapping[str, Any]) -> list[int] | None:
+    """Return the ids of the rows that meet a filter with dates; None if it has none, and the service can decide.
+
+    :raises ServiceInputError: as for :func:`matching_rows`.
+    """
+    if not _date_conditions(filter, column_types(table)):
+        return None
+    return [row["id"] for row in matching_rows(client, table, filter)]
+
+
+def _date_conditions(filter: Mapping[str, Any] | None, types: Mapping[str, str]) -> dict[int, _DateCondition]:
+    """The comparisons with dates, by their position. What is malformed is left to the service, which refuses it."""
+    conditions = filter.get("filters") if isinstance(filter, Mapping) else None
+    if not isinstance(conditions, Sequence) or isinstance(conditions, str):
+        return {}
+    types = {**types, **_SYSTEM_DATES}
+    found = {
+        number: _DateCondition(one["columnName"], one.get("condition", "eq"), _date_in(one))
+        for number, one in enumerate(conditions)
+        if isinstance(one, Mapping)
+        and types.get(str(one.get("columnName"))) == "date"
+        and one.get("condition", "eq") in _COMPARISONS
+        and one.get("value") is not None
+    }
+    if filter.get("type") == "or" and 0 < len(found) < len(conditions):  # type: ignore[union-attr]
+        raise ServiceInputError(
+            "a filter of the type 'or' compares dates and other values; use a filter for each, or the type 'and'; "
+            "nothing was sent"
+        )
+    return found
+
+
+def _date_in(condition: Mapping[str, Any]) -> str:
+    try:
+        return date_text(condition["value"])
+    except (ValueError, OverflowError):
+        raise ServiceInputError(
+            f"the filter compares the dates of {shown(condition['columnName'])} with {shown(condition['value'])}, "
+            "which is not a date and time such as 2026-01-31T00:00:00Z; nothing was sent"
+        ) from None
+
+
+def _widened(filter: Mapping[str, Any], dates: Mapping[int, _DateCondition]) -> dict[str, Any]:
+    conditions = [dates[number].widened() if number in dates else one for number, one in enumerate(filter["filters"])]
+    return {**filter, "filters": conditions}
+
+
+def _is_met(condition: _DateCondition, row: Row, table_id: str) -> bool:
+    try:
+        return condition.is_met(row)
+    except (ValueError, OverflowError):
+        raise ServiceUnexpectedResponseError(
+            f"a row holds {shown(row[condition.column])} in {shown(condition.column)}, which is not a date",
+            method="GET",
+            path=f"/data-tables/{table_id}/rows",
+        ) from None
