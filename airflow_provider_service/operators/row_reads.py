@@ -35,7 +35,7 @@ class ServiceReadRowsOperator(ServiceTableOperator):
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
     :param filter: conditions on columns, as ``{"type": "and", "filters": [{"columnName": "stock", "condition": "lt",
-        "value": 10}]}``; the guide ``docs/data-tables.md`` lists them. None (the default) for all rows.
+        "value": 10}]}``; the page *Data tables* lists them. None (the default) for all rows.
     :param sort_by: column to sort by, followed by ``:asc`` or ``:desc``; None (the default) for the order of insertion.
     :param search: text that a row must contain in any column, regardless of case; None (the default) for all rows.
     :param path: file to write, a path in an existing directory or an address such as ``s3://conn_id@bucket/key.csv``;

@@ -56,7 +56,7 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
     :param filter: conditions on columns, as ``{"type": "and", "filters": [{"columnName": "stock", "condition": "lt",
-        "value": 10}]}``; the guide ``docs/data-tables.md`` lists them. None (the default) for all rows.
+        "value": 10}]}``; the page *Data tables* lists them. None (the default) for all rows.
     :param search: text that a row must contain in any column, regardless of case; None (the default) for all rows.
     :param columns: columns to transfer, in order, which may include ``id``, ``createdAt`` and ``updatedAt``; None (the
         default) for all but these three.

@@ -22,3 +22,15 @@ def any_endpoint(workflow_id: str) -> list[str]:
 def sums_of(execution_id: str) -> list[int]:
     with ServiceHook() as service:
         return [item["sum"] for item in service.executions.output(execution_id, node="Sum")]
+
+
+def workflows_with(credential_id: str) -> set[str]:
+    with ServiceHook() as service:
+        return {
+            workflow.name
+            for workflow in service.workflows.list()
+            for version in (workflow, workflow.active_version)  # the draft, and what runs
+            for node in (version and version.nodes) or ()
+            for used in (node.get("credentials") or {}).values()
+            if used.get("id") == credential_id
+        }

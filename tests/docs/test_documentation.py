@@ -22,7 +22,7 @@ from scripts.site.api import api_pages, public_names
 from tests import airflow_features
 from tests.runs.workflows import put, puts_out, webhook
 
-from .hook_examples import any_endpoint, count_failures, export_names, sums_of
+from .hook_examples import any_endpoint, count_failures, export_names, sums_of, workflows_with
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGE = ROOT / "airflow_provider_service"
@@ -197,6 +197,16 @@ def test_the_example_of_an_output_runs(simulator: ServiceSimulator) -> None:
         run = service.run_workflow(workflow_id=workflow_id)
 
     assert sums_of(run["execution_id"]) == [3]
+
+
+def test_the_example_of_the_use_of_a_credential_runs(simulator: ServiceSimulator) -> None:
+    called = {**webhook(), "credentials": {"httpHeaderAuth": {"id": "c1", "name": "Header"}}}
+    put(simulator, called, name="Active")
+    put(simulator, called, active=False, name="Draft")
+    put(simulator, webhook("other"), name="Other")
+
+    assert workflows_with("c1") == {"Active", "Draft"}
+    assert workflows_with("c2") == set()
 
 
 def test_the_readme_names_the_modules_of_operators_and_sensors() -> None:

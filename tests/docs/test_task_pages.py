@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -51,6 +51,40 @@ def test_a_nightly_run_gets_its_day(simulator: ServiceSimulator) -> None:
 
     assert state == "success", tasks
     assert [started_with(one)["body"] for one in held(simulator, workflow)] == [{"day": "2026-01-03"}]
+
+
+@pytest.mark.usefixtures("database")
+def test_what_failed_in_an_outage_is_retried(simulator: ServiceSimulator) -> None:
+    workflow = put(simulator, webhook("sync"), name="Sync")
+    began = simulator.clock.now()
+    failed = [simulator.start_execution(workflow, status="error") for _ in range(2)]
+    simulator.start_execution(workflow, status="success")
+    simulator.clock.advance(3600)
+    simulator.start_execution(workflow, status="error")
+    outage = [(began + timedelta(minutes=minutes)).isoformat() for minutes in (-1, 30)]
+
+    state, tasks = run_dag(FUNCTIONS / "outage_dag.py", dict(zip(("since", "until"), outage, strict=True)))
+
+    assert state == "success", tasks
+    retried = [one.retry_of for one in held(simulator, workflow) if one.retry_of]
+    assert sorted(map(str, retried)) == sorted(failed)
+
+
+@pytest.mark.usefixtures("database")
+def test_after_maintenance_the_same_workflows_are_active(simulator: ServiceSimulator, client: ServiceClient) -> None:
+    tag = client.tags.create("uses-database")
+    names = ("One", "Two", "Off", "Untagged")
+    ids = {name: put(simulator, webhook(name), name=name, active=name != "Off") for name in names}
+    for name in names[:3]:
+        client.workflows.update_tags(ids[name], [tag.id])
+    simulator.clear_requests()
+
+    state, tasks = run_dag(FUNCTIONS / "maintenance_dag.py", {})
+
+    assert state == "success", tasks
+    ended = [one.path.split("/")[-2] for one in simulator.requests if one.path.endswith("/deactivate")]
+    assert sorted(ended) == sorted([ids["One"], ids["Two"]])
+    assert {one.name for one in client.workflows.list(active=True)} == {"One", "Two", "Untagged"}
 
 
 @pytest.mark.usefixtures("database")

@@ -192,6 +192,20 @@ def test_the_log_shows_a_table(workflow, caplog):
     assert second.split() == ["Silent", "0", "0", "0", *"----"]
 
 
+def test_without_thresholds_those_with_most_failures_come_first(workflow):
+    for name, *statuses in (
+        ("Quiet",),
+        ("Busy", *["success"] * 3),
+        ("One failure", "error", "success"),
+        ("Two failures", "error", "error"),
+    ):
+        workflow(name, *statuses)
+    done = check(all_workflows=True, on_breach="report")
+
+    names = [one["name"] for one in done["workflows"] if one["runs"]]
+    assert names == ["Two failures", "One failure", "Busy"]
+
+
 NOT_ONE = "give either a workflow, a tag, a project, or all_workflows=True"
 
 

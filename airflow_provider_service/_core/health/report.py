@@ -161,7 +161,8 @@ class Health:
         return f"over the {span(self.window)} before {_minute(self.window_end)}"
 
     def _ordered(self) -> list[Member]:
-        return [*self.unhealthy, *(one for one in self.members if not one.breaches)]
+        others = (one for one in self.members if not one.breaches)
+        return [*self.unhealthy, *sorted(others, key=lambda one: (-one.statistics.failed, -one.statistics.runs))]
 
     def _shown(self) -> list[Member]:
         return self._ordered()[:MAX_WORKFLOWS]
