@@ -5,16 +5,19 @@ from __future__ import annotations
 import html
 import importlib
 import os
+from inspect import Parameter, Signature
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_type_hints
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from sphinx.application import Sphinx
+from sphinx.util.inspect import stringify_signature
 from sphinx.util.nodes import make_refnode
 
 from airflow_provider_service import __version__
+from airflow_provider_service.client.models._base import ServiceModel
 from scripts.site.api import api_pages
 
 project = "airflow-provider-service"
@@ -87,9 +90,20 @@ def find_by_name(app: Sphinx, env: Any, node: Any, contnode: nodes.Element) -> n
     return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, contnode, name)
 
 
-def leave_out_machinery(app: Sphinx, what: str, _name: str, _obj: Any, _skip: bool, _options: Any) -> bool | None:
-    """Show operators and the like by their arguments, without what only Airflow calls."""
-    return True if what == "class" and app.env.docname in _OF_TASKS else None
+def leave_out_machinery(app: Sphinx, what: str, name: str, _obj: Any, _skip: bool, _options: Any) -> bool | None:
+    """Show operators and the like by their arguments, without what only Airflow and pydantic call."""
+    return True if what == "class" and (app.env.docname in _OF_TASKS or name == "model_config") else None
+
+
+def show_attributes(
+    _app: Sphinx, what: str, _name: str, obj: Any, _options: Any, _signature: str, _returned: str
+) -> tuple[str, str] | None:
+    """Show a model by the names and types of its attributes, rather than by the names on the wire."""
+    if what != "class" or not issubclass(obj, ServiceModel):
+        return None
+    types = get_type_hints(obj)  # without what validates and writes the values
+    attributes = [Parameter(name, Parameter.KEYWORD_ONLY, annotation=types[name]) for name in obj.model_fields]
+    return stringify_signature(Signature(attributes), unqualified_typehints=True), ""
 
 
 def load_names(module: ModuleType) -> None:
@@ -105,5 +119,6 @@ def setup(app: Sphinx) -> None:
             load_names(importlib.import_module(module))
     app.add_directive("mermaid", Mermaid)
     app.connect("autodoc-skip-member", leave_out_machinery)
+    app.connect("autodoc-process-signature", show_attributes)
     app.connect("html-page-context", draw_diagrams)
     app.connect("missing-reference", find_by_name)
