@@ -151,12 +151,13 @@ class ServiceNotifier(BaseNotifier):
         run = context.get("dag_run")
         exception = context.get("exception")
         state = getattr(ti, "state", None) or getattr(run, "state", None)
+        map_index = getattr(ti, "map_index", None)
         return {
             "message": self.message,
             "dag_id": getattr(ti or run, "dag_id", None),
             "run_id": getattr(ti or run, "run_id", None),
             "task_id": getattr(ti, "task_id", None),
-            "map_index": getattr(ti, "map_index", None),
+            "map_index": None if map_index == -1 else map_index,  # as Airflow has it for a task that is not mapped
             "try_number": getattr(ti, "try_number", None),
             "state": str(getattr(state, "value", state)) if state else None,
             "log_url": getattr(ti, "log_url", None),

@@ -38,6 +38,8 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         "value": 10}]}``; the page *Data tables* lists them. None (the default) for all rows.
     :param sort_by: column to sort by, followed by ``:asc`` or ``:desc``; None (the default) for the order of insertion.
     :param search: text that a row must contain in any column, regardless of case; None (the default) for all rows.
+    :param columns: columns to read, in order, which may include ``id``, ``createdAt`` and ``updatedAt``; None (the
+        default) for all of them.
     :param path: file to write, a path in an existing directory or an address such as ``s3://conn_id@bucket/key.csv``;
         None (the default) to return the rows. Its suffix chooses the format: ``.csv``, ``.jsonl`` or ``.parquet``
         (needs the extra ``parquet``); the first two may end in ``.gz``. A ``.csv`` file has a header; text is quoted,
@@ -59,6 +61,7 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         "filter",
         "sort_by",
         "search",
+        "columns",
         "path",
         "object_storage_conn_id",
     )
@@ -75,6 +78,7 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         filter: Templated[Mapping[str, Any] | None] = None,
         sort_by: Templated[str | None] = None,
         search: Templated[str | None] = None,
+        columns: Templated[Sequence[str] | None] = None,
         path: Templated[StoredPath | None] = None,
         object_storage_conn_id: Templated[str | None] = None,
         neutralize_formulas: bool = True,
@@ -93,6 +97,7 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         self.filter = as_rendered(filter)
         self.sort_by = as_rendered(sort_by)
         self.search = as_rendered(search)
+        self.columns = as_rendered(columns)
         self.path = as_rendered(path)
         self.object_storage_conn_id = as_rendered(object_storage_conn_id)
         self.neutralize_formulas = neutralize_formulas
@@ -101,13 +106,15 @@ class ServiceReadRowsOperator(ServiceTableOperator):
 
     def perform(self, context: Context) -> ReadRowsResult:
         """Read the rows, and return them or write them to the file."""
+        from airflow_provider_service._core.rows.files import chosen_types
         from airflow_provider_service._core.rows.values import column_types
 
         require_row_filter(self.filter)
         table, url = self.open_table(context)
         if self.sort_by is not None:
             require_sortable(self.sort_by, column_types(table))
-        result = self._return(table) if self.path is None else self._write(table, self.path)
+        types = chosen_types(column_types(table), self.columns, with_system_columns=True)
+        result = self._return(table, types) if self.path is None else self._write(table, types, self.path)
         self.log.info("Rows read from %s: %d; see %s", table.name, result["count"], url)
         return cast("ReadRowsResult", {"data_table_id": table.id, **result, "url": url})
 
@@ -125,7 +132,7 @@ class ServiceReadRowsOperator(ServiceTableOperator):
 
         return matching_rows(self.hook, table, self.filter, sort_by=self.sort_by, search=self.search)
 
-    def _return(self, table: DataTable) -> dict[str, Any]:
+    def _return(self, table: DataTable, types: Mapping[str, str]) -> dict[str, Any]:
         max_rows = read_count("max_rows", self.max_rows, least=0)
         rows = list(islice(self._read(table), max_rows + 1))
         if len(rows) > max_rows:
@@ -133,14 +140,14 @@ class ServiceReadRowsOperator(ServiceTableOperator):
                 f"there are more than max_rows={max_rows} rows in {table.name}; "
                 "narrow the filter, raise max_rows, or give a path to write them to a file"
             )
+        if self.columns is not None:
+            rows = [{name: row.get(name) for name in types} for row in rows]
         return {"count": len(rows), "rows": rows}
 
-    def _write(self, table: DataTable, path: StoredPath) -> dict[str, Any]:
+    def _write(self, table: DataTable, types: Mapping[str, str], path: StoredPath) -> dict[str, Any]:
         from airflow_provider_service._core.object_storage import address_of
-        from airflow_provider_service._core.rows.files import types_to_write, write_rows
-        from airflow_provider_service._core.rows.values import column_types
+        from airflow_provider_service._core.rows.files import write_rows
 
-        types, conn_id = types_to_write(column_types(table)), self.object_storage_conn_id
-        neutralize = self.neutralize_formulas
+        conn_id, neutralize = self.object_storage_conn_id, self.neutralize_formulas
         count = write_rows(path, types, self._read(table), neutralize_formulas=neutralize, conn_id=conn_id)
         return {"count": count, "path": address_of(path, conn_id=conn_id)}

@@ -34,3 +34,10 @@ def workflows_with(credential_id: str) -> set[str]:
             for used in (node.get("credentials") or {}).values()
             if used.get("id") == credential_id
         }
+
+
+def workflow_id_of(name: str) -> str:
+    with ServiceHook() as service:
+        # The service finds other upper and lower case as well.
+        [workflow] = [one for one in service.workflows.list(name=name) if one.name == name and not one.is_archived]
+        return workflow.id

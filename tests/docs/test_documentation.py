@@ -22,7 +22,14 @@ from scripts.site.api import api_pages, public_names
 from tests import airflow_features
 from tests.runs.workflows import put, puts_out, webhook
 
-from .hook_examples import any_endpoint, count_failures, export_names, sums_of, workflows_with
+from .hook_examples import (
+    any_endpoint,
+    count_failures,
+    export_names,
+    sums_of,
+    workflow_id_of,
+    workflows_with,
+)
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGE = ROOT / "airflow_provider_service"
@@ -189,6 +196,8 @@ def test_the_hook_examples_run(simulator: ServiceSimulator) -> None:
     assert count_failures(workflow["id"]) == 1
     assert export_names(table.id) == ["a", "b"]
     assert any_endpoint(workflow["id"]) == ["prod"]
+    simulator.create_webhook_workflow("W", path="other")
+    assert workflow_id_of("w") == workflow["id"]
 
 
 def test_the_example_of_an_output_runs(simulator: ServiceSimulator) -> None:

@@ -96,6 +96,13 @@ def test_the_workflow_gets_the_notice(notify: Notify, simulator: ServiceSimulato
     }
 
 
+def test_a_task_that_is_not_mapped_has_no_map_index(notify: Notify, simulator: ServiceSimulator, alert: str) -> None:
+    notify({"ti": SimpleNamespace(**{**vars(TASK), "map_index": -1})}, workflow_id=alert, message="failed")
+
+    [item] = received(simulator, alert)
+    assert item["body"]["map_index"] is None
+
+
 def test_a_run_without_logical_date_is_reported_too(
     notify: Notify, simulator: ServiceSimulator, alert: str, caplog: pytest.LogCaptureFixture
 ) -> None:

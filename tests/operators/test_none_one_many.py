@@ -188,6 +188,9 @@ CASES: dict[str, Case] = {
     ),
     "ObjectStorageToServiceDataTableOperator.column_mapping": Case(RENAMED, FILE, "inserted", (1, 1, 1)),
     "ObjectStorageToServiceDataTableOperator.column_types": Case(TYPES, FILE, "inserted", (1, 1, 1)),
+    "ServiceReadRowsOperator.columns": Case(
+        ([], ["sku"], ["sku", "id"]), TABLE, "count", (Refused("columns must name at least one column"), 3, 3)
+    ),
     "ServiceDataTableToObjectStorageOperator.columns": Case(
         ([], ["sku"], ["sku", "id"]), WRITTEN, "count", (Refused("columns must name at least one column"), 3, 3)
     ),

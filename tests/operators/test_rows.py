@@ -238,6 +238,17 @@ def test_rows_are_returned(execute, table, link):
 
 
 @pytest.mark.usefixtures("filled")
+def test_the_chosen_columns_are_returned_in_order(execute, table, tmp_path):
+    arguments = {"data_table_id": table.id, "filter": below(2), "columns": ["stock", "id"]}
+    rows = [{"stock": 0, "id": 1}, {"stock": 1, "id": 2}]
+    assert json.dumps(execute(ServiceReadRowsOperator, **arguments)["rows"]) == json.dumps(rows)
+    execute(ServiceReadRowsOperator, **arguments, path=str(tmp_path / "rows.csv"))
+    assert (tmp_path / "rows.csv").read_text().splitlines() == ["stock,id", "0,1", "1,2"]
+    with pytest.raises(AirflowFailException, match="columns names nope, which the table lacks; it has id, sku"):
+        execute(ServiceReadRowsOperator, data_table_id=table.id, columns=["nope"])
+
+
+@pytest.mark.usefixtures("filled")
 def test_more_rows_than_allowed_fail(execute, table):
     assert execute(ServiceReadRowsOperator, data_table_id=table.id, max_rows=400)["count"] == 400
     with pytest.raises(AirflowFailException, match=r"more than max_rows=399 rows in Stock; .* give a path"):

@@ -168,6 +168,19 @@ def test_a_part_that_has_not_changed_is_not_sent_again(reader, waiting_task, sta
     assert first.text.startswith('<div id="view"')
 
 
+def test_no_node_is_said_to_have_failed_if_the_execution_was_canceled(reader, waiting_task, start, simulator, client):
+    execution = start("waits")
+    client.executions.stop(execution[1])
+    canceled = reader.get(waiting_task(simulator.base_url, *execution)).text
+    failed = reader.get(waiting_task(simulator.base_url, *start("fails"))).text
+
+    said = [" ".join(re.sub("<[^>]+>", "", text).split()) for text in (canceled, failed)]
+    assert "It ended after" in said[0]
+    assert " failed: " not in said[0]
+    assert " failed: " in said[1]
+    assert "It ended after" not in said[1]
+
+
 def test_earlier_attempts_are_listed(reader, waiting_task, start, simulator):
     path = waiting_task(simulator.base_url, *start("fails"), state="failed", attempts=3)
 
