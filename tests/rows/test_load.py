@@ -6,6 +6,7 @@ import tracemalloc
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import zip_longest
 from typing import Any
 
 import pytest
@@ -13,12 +14,14 @@ import requests_mock
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from airflow_provider_service._core.rows.batches import _row_batches
 from airflow_provider_service._core.rows.checked import CheckedRows
 from airflow_provider_service._core.rows.load import _count
 from airflow_provider_service._core.rows.progress import Progress
 from airflow_provider_service._core.rows.spool import Spool
 from airflow_provider_service._core.rows.upsert import LoadResult
 from airflow_provider_service.client import ServiceClient, ServiceConfig
+from airflow_provider_service.client._http.encoding import to_json
 from airflow_provider_service.client.errors import ServiceError, ServiceForbiddenError, ServiceInputError
 from airflow_provider_service.simulator import ServiceSimulator
 from tests.runs.moments import soon
@@ -292,3 +295,23 @@ def test_progress_names_rate_and_percentage(caplog: pytest.LogCaptureFixture, se
         "Inserted 30,000 of 40,000 rows (75%), 1,500 rows a second",
         "Read 3 rows, 2 rows a second",
     ]
+
+
+@given(
+    count=st.integers(0, 350),
+    sizes=st.lists(st.integers(0, 60), min_size=1, max_size=5),
+    max_rows=st.integers(1, 250),
+    max_bytes=st.integers(20, 10_000),
+)
+def test_batches_hold_all_rows_in_order_and_are_as_large_as_allowed(
+    count: int, sizes: list[int], max_rows: int, max_bytes: int
+) -> None:
+    rows = [{"k": "x" * sizes[number % len(sizes)], "n": number} for number in range(count)]
+    batches = list(_row_batches(rows, max_rows, max_bytes))
+
+    assert [row for batch in batches for row in batch] == rows
+    for batch, later in zip_longest(batches, batches[1:]):
+        assert 1 <= len(batch) <= max_rows
+        assert len(batch) == 1 or len(to_json(batch)) <= max_bytes
+        if later is not None:  # there was no room for another row, but for the brackets around each
+            assert len(batch) == max_rows or len(to_json([*batch, later[0]])) > max_bytes - 2 * len(batch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_service._airflow import metrics
@@ -24,6 +24,9 @@ _CERTAINLY_SHORT = 500
 #: Number of consecutive ids from which on a range takes fewer calls than a list of the ids.
 MIN_RANGE = 80
 
+#: Number of rows whose size is measured at once, which takes a quarter of the time.
+MEASURED_TOGETHER = 100
+
 Item = TypeVar("Item")
 
 
@@ -41,8 +44,7 @@ def insert_in_batches(
     :param note_ids: called after each call with the inserted rows, which hold only their ids.
     """
     done = 0
-    sized = ((dict(row), len(to_json(row).encode())) for row in rows)
-    for batch in _packed(sized, max_items=max_rows, max_size=max_bytes):
+    for batch in _row_batches(rows, max_rows, max_bytes):
         if note_ids is None:
             client.data_table_rows.insert(data_table_id, batch)
         else:
@@ -50,6 +52,29 @@ def insert_in_batches(
         metrics.count(metrics.ROWS_INSERTED, len(batch))
         done += len(batch)
         yield done
+
+
+def _row_batches(rows: Iterable[Mapping[str, Any]], max_rows: int, max_bytes: int) -> Iterator[list[Row]]:
+    batch: list[Row] = []
+    total, left = 0, map(dict, rows)
+    while together := list(islice(left, min(MEASURED_TOGETHER, max_rows - len(batch)))):
+        whole = _size(together)
+        fits = total + whole <= max_bytes
+        for part, size in [(together, whole)] if fits else [([row], _size([row])) for row in together]:
+            if batch and total + size > max_bytes:
+                yield batch
+                batch, total = [], 0
+            batch += part
+            total += size
+        if len(batch) == max_rows:
+            yield batch
+            batch, total = [], 0
+    if batch:
+        yield batch
+
+
+def _size(rows: list[Row]) -> int:
+    return len(to_json(rows).encode())
 
 
 def any_of(column: str, values: Iterable[Any]) -> Iterator[RowFilter]:
