@@ -8,12 +8,6 @@ from typing import TYPE_CHECKING, Literal
 from airflow_provider_service._airflow.arguments import one_of
 from airflow_provider_service._airflow.references import PROJECT
 from airflow_provider_service._airflow.task_arguments import as_rendered
-from airflow_provider_service._core.instances.desired_state.data_tables import (
-    add_columns,
-    create_table,
-    missing_columns,
-    types_by_name,
-)
 from airflow_provider_service.client._lookup import get_data_table
 from airflow_provider_service.client.errors import ServiceConflictError
 from airflow_provider_service.operators._table import TableLinkedOperator
@@ -72,6 +66,12 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
 
     def perform(self, context: Context) -> DataTableResult:
         """Create the table, or add missing columns to the existing one."""
+        from airflow_provider_service._core.instances.desired_state.data_tables import (
+            add_columns,
+            missing_columns,
+            types_by_name,
+        )
+
         desired = types_by_name(self.columns)
         table, created = self._create_or_find(desired)
         url = self.link_table(context, table)
@@ -89,6 +89,8 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
         }
 
     def _create_or_find(self, desired: Mapping[str, str]) -> tuple[DataTable, bool]:
+        from airflow_provider_service._core.instances.desired_state.data_tables import create_table
+
         project_id = PROJECT.id_in(self, self.hook)
         try:
             return create_table(self.hook, self.name, desired, project_id), True

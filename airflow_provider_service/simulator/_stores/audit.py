@@ -11,7 +11,7 @@ from airflow_provider_service.simulator._host import Host
 from airflow_provider_service.simulator._stores.credentials import CredentialStore
 from airflow_provider_service.simulator._stores.workflows import Workflow, WorkflowStore
 
-CATEGORIES = ("credentials", "database", "nodes", "instance", "filesystem")
+CATEGORIES = ("credentials", "database", "nodes", "filesystem", "instance")
 DAYS_ABANDONED = 90
 
 _RISKY_NODES = ("code", "executeCommand", "ftp", "function", "functionItem", "httpRequest", "ssh")
