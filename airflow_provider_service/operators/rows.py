@@ -222,7 +222,8 @@ class ServiceUpdateRowsOperator(ServiceTableOperator):
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
     :param filter: conditions on columns, as ``{"type": "and", "filters": [{"columnName": "stock", "condition": "lt",
-        "value": 10}]}``; the page *Data tables* lists them.
+        "value": 10}]}``; the page *Data tables* lists them. If it compares dates, the rows are read first, and then
+        updated by their ids.
     :param data: new values by column; columns that it does not name are not changed.
     :param preview: True to count the rows that would be updated, without updating them; False by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
@@ -293,7 +294,7 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
     :param row_ids: ids of the rows, in any number; give either ids or a filter.
     :param filter: conditions on columns, as ``{"type": "and", "filters": [{"columnName": "stock", "condition": "lt",
         "value": 10}]}``; the page *Data tables* lists them. A filter is sent in the URL, so its length is
-        limited.
+        limited. If it compares dates, the rows are read first, and then deleted by their ids.
     :param preview: True to count the rows that would be deleted, without deleting them; False by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`DeleteRowsResult`; ``deleted`` is the number of rows that were deleted or, with ``preview``,

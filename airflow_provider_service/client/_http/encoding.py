@@ -55,7 +55,7 @@ def _plain(value: Any) -> Any:
     return to_jsonable_python(value)
 
 
-# One for all calls, because rows are encoded one by one to know their sizes.
+# One for all calls, because to make one takes longer than to encode a row.
 _ENCODER = json.JSONEncoder(default=_plain, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
 
 
