@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_service._airflow.arguments import read_seconds, require_context
 from airflow_provider_service._airflow.attempts import failure_reported
 from airflow_provider_service._airflow.fail_without_retry import fail_without_retry
-from airflow_provider_service._core.waits.conditions import PollOutcome, PollWatch
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.links.service import ServicePageLink
 from airflow_provider_service.sensors._base import LAST_SECONDS, Ended, ServiceBaseSensor
@@ -16,7 +15,7 @@ from airflow_provider_service.sensors._base import LAST_SECONDS, Ended, ServiceB
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, PokeReturnValue
 
-    from airflow_provider_service._core.waits.conditions import Check
+    from airflow_provider_service._core.waits.conditions import Check, PollOutcome
 
 
 class PollingSensor(ServiceBaseSensor):
@@ -36,6 +35,8 @@ class PollingSensor(ServiceBaseSensor):
         """Return the trigger that continues to poll."""
 
     def _execute(self, context: Context) -> Any:
+        from airflow_provider_service._core.waits.conditions import PollWatch
+
         with fail_without_retry():
             require_context(context, ("ti",))
             self.pushed_links = {}
@@ -73,6 +74,8 @@ class PollingSensor(ServiceBaseSensor):
 
     def execute_complete(self, context: Context, event: Any) -> dict[str, Any]:
         """End the task according to the event of the trigger."""
+        from airflow_provider_service._core.waits.conditions import PollOutcome
+
         with failure_reported(context):
             return self._settle(context, PollOutcome.from_event(event))
 

@@ -9,13 +9,13 @@ from airflow_provider_service._airflow.arguments import require
 from airflow_provider_service._airflow.settings import DEFAULT_DEFERRABLE
 from airflow_provider_service._airflow.task_arguments import FAULT_TOLERANCE_SECONDS, as_rendered
 from airflow_provider_service._core.health.check import CHECKS, DAY, NAMES, POLL_SECONDS, HealthCheck
-from airflow_provider_service._core.health.poll import HealthPoll
 from airflow_provider_service.sensors._polling import PollingSensor
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service._airflow.task_arguments import Duration, SensorArguments, Templated
+    from airflow_provider_service._core.health.poll import HealthPoll
 
 __all__ = ["ServiceWorkflowHealthSensor"]
 
@@ -104,6 +104,8 @@ class ServiceWorkflowHealthSensor(PollingSensor):
 
     def to_check(self) -> HealthPoll:
         """Return the check that the arguments describe."""
+        from airflow_provider_service._core.health.poll import HealthPoll
+
         check = HealthCheck.of(self)
         require(check.thresholds, "give at least one threshold")
         return HealthPoll(check)
