@@ -58,6 +58,7 @@ KEYS = ([], ["sku"], ["sku", "stock"])
 ROWS = ([], [{"sku": "x"}], [{"sku": "x"}, {"sku": "y"}])
 RENAMED = ({}, {"sku": "shop"}, {"sku": "shop", "stock": "stock"})
 TYPES = ({}, {"sku": "string"}, {"sku": "string", "stock": "number"})
+ONE_AT_LEAST = (Refused("columns must name at least one column"), 3, 3)
 PRUNED = ([], ["old 1"], ["old 1", "old 2"])
 DEFINITIONS = [{"name": name, "nodes": [], "connections": {}, "settings": {}} for name in ("new 1", "new 2")]
 RENAMED_WORKFLOWS = ({}, {"workflows": {"new 1": "a"}}, {"workflows": {"new 1": "a", "new 2": "b"}})
@@ -188,11 +189,9 @@ CASES: dict[str, Case] = {
     ),
     "ObjectStorageToServiceDataTableOperator.column_mapping": Case(RENAMED, FILE, "inserted", (1, 1, 1)),
     "ObjectStorageToServiceDataTableOperator.column_types": Case(TYPES, FILE, "inserted", (1, 1, 1)),
-    "ServiceReadRowsOperator.columns": Case(
-        ([], ["sku"], ["sku", "id"]), TABLE, "count", (Refused("columns must name at least one column"), 3, 3)
-    ),
+    "ServiceReadRowsOperator.columns": Case(([], ["sku"], ["sku", "id"]), TABLE, "count", ONE_AT_LEAST),
     "ServiceDataTableToObjectStorageOperator.columns": Case(
-        ([], ["sku"], ["sku", "id"]), WRITTEN, "count", (Refused("columns must name at least one column"), 3, 3)
+        ([], ["sku"], ["sku", "id"]), WRITTEN, "count", ONE_AT_LEAST
     ),
     "ServiceDataTableToSqlOperator.key_columns": Case(
         KEYS, {**STORED, "mode": None}, "count", (Refused("give key_columns, which make it an upsert, or mode"), 3, 3)
@@ -200,9 +199,7 @@ CASES: dict[str, Case] = {
     "ServiceDataTableToSqlOperator.column_mapping": Case(
         RENAMED, {**STORED, "columns": ["sku", "stock"]}, "count", (3, 3, 3)
     ),
-    "ServiceDataTableToSqlOperator.columns": Case(
-        ([], ["sku"], ["sku", "stock"]), STORED, "count", (Refused("columns must name at least one column"), 3, 3)
-    ),
+    "ServiceDataTableToSqlOperator.columns": Case(([], ["sku"], ["sku", "stock"]), STORED, "count", ONE_AT_LEAST),
 }
 
 #: Arguments that hold one thing, although it is a mapping.

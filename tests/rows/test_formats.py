@@ -20,9 +20,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_service._core.rows.files import read_rows, types_to_write, write_rows
+from airflow_provider_service._core.rows.files import read_rows, write_rows
 from airflow_provider_service._core.rows.formats import CsvFormat, format_of
-from airflow_provider_service._core.rows.values import typed_row
+from airflow_provider_service._core.rows.values import typed_row, types_of_stored_rows
 from airflow_provider_service.client.errors import ServiceInputError
 from tests.s3 import Bucket
 
@@ -131,7 +131,7 @@ def test_other_suffixes_are_refused(name: str) -> None:
 def test_parquet_has_the_types_of_the_table(folder: Path) -> None:
     moment = "2026-01-02T03:04:05.678Z"
     row = {"id": 7, "text": "x\ud800", "n": 2**60, "b": True, "d": moment, "createdAt": moment, "updatedAt": None}
-    write_rows(folder / "types.parquet", types_to_write(TYPES), [row])
+    write_rows(folder / "types.parquet", types_of_stored_rows(TYPES), [row])
     held = pq.read_table(folder / "types.parquet")
     assert dict(zip(held.schema.names, map(str, held.schema.types), strict=True)) == {
         "id": "int64",
@@ -251,8 +251,8 @@ def test_parquet_columns_of_one_name_are_refused(tmp_path):
 
 def test_damage_inside_a_parquet_file_is_found(tmp_path):
     path = tmp_path / "in.parquet"
-    rows = [{**dict.fromkeys(types_to_write(TYPES)), "text": f"{number:0100}"} for number in range(2_000)]
-    write_rows(path, types_to_write(TYPES), rows)
+    rows = [{**dict.fromkeys(types_of_stored_rows(TYPES)), "text": f"{number:0100}"} for number in range(2_000)]
+    write_rows(path, types_of_stored_rows(TYPES), rows)
     whole = path.read_bytes()
     assert len(list(read_rows(path))) == 2_000
     for place in range(100, len(whole) - 3_000, len(whole) // 20):

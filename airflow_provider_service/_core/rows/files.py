@@ -9,20 +9,11 @@ from airflow_provider_service._airflow.arguments import as_texts, require
 from airflow_provider_service._core.object_storage import reading, require_place, whole_file
 from airflow_provider_service._core.rows.formats import format_of
 from airflow_provider_service._core.rows.source_rows import NoteColumns, SourceRow, ignore_columns
+from airflow_provider_service._core.rows.values import types_of_stored_rows
 from airflow_provider_service.client.errors import ServiceInputError
-from airflow_provider_service.client.models._column_names import SYSTEM_COLUMNS
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.object_storage import StoredPath
-
-
-def types_to_write(types: Mapping[str, str]) -> dict[str, str]:
-    """The columns of stored rows with their types, in the order in which files have them.
-
-    :param types: types of the columns that can be written.
-    """
-    first, *others = SYSTEM_COLUMNS
-    return {first: "id", **types, **dict.fromkeys(others, "date")}
 
 
 def chosen_types(types: Mapping[str, str], columns: object, *, with_system_columns: bool) -> dict[str, str]:
@@ -33,7 +24,7 @@ def chosen_types(types: Mapping[str, str], columns: object, *, with_system_colum
     :param with_system_columns: whether "all" includes the columns of the service.
     :raises ServiceInputError: a name is unknown or given twice, or no name is given.
     """
-    known = types_to_write(types)
+    known = types_of_stored_rows(types)
     if columns is None:
         return known if with_system_columns else dict(types)
     names = as_texts("columns", columns)

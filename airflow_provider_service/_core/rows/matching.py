@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_service._core.rows.values import MIN_YEAR, column_types, date_text
+from airflow_provider_service._core.rows.values import MIN_YEAR, column_types, date_text, types_of_stored_rows
 from airflow_provider_service.client._texts import shown
 from airflow_provider_service.client.errors import ServiceInputError, ServiceUnexpectedResponseError
 from airflow_provider_service.client.models._base import wire_time
@@ -31,7 +31,6 @@ _COMPARISONS: dict[str, Callable[[str, str], bool]] = {
     "lt": operator.lt,
     "lte": operator.le,
 }
-_SYSTEM_DATES = {"createdAt": "date", "updatedAt": "date"}
 _EARLIEST = datetime(MIN_YEAR, 1, 1, tzinfo=UTC)
 
 
@@ -70,7 +69,7 @@ def matching_rows(
 
     :raises ServiceInputError: a date in the filter is not one, or an ``"or"`` compares dates and other values.
     """
-    dates = _date_conditions(filter, column_types(table))
+    dates = _date_conditions(filter, table)
     if filter is None or not dates:
         return client.data_table_rows.list(table.id, filter=filter, sort_by=sort_by, search=search)
     rows = client.data_table_rows.list(table.id, filter=_widened(filter, dates), sort_by=sort_by, search=search)
@@ -83,17 +82,17 @@ def ids_by_dates(client: Resources, table: DataTable, filter: RowFilter | Mappin
 
     :raises ServiceInputError: as for :func:`matching_rows`.
     """
-    if not _date_conditions(filter, column_types(table)):
+    if not _date_conditions(filter, table):
         return None
     return [row["id"] for row in matching_rows(client, table, filter)]
 
 
-def _date_conditions(filter: Mapping[str, Any] | None, types: Mapping[str, str]) -> dict[int, _DateCondition]:
+def _date_conditions(filter: Mapping[str, Any] | None, table: DataTable) -> dict[int, _DateCondition]:
     """The comparisons with dates, by their position. What is malformed is left to the service, which refuses it."""
     conditions = filter.get("filters") if isinstance(filter, Mapping) else None
     if not isinstance(conditions, Sequence) or isinstance(conditions, str):
         return {}
-    types = {**types, **_SYSTEM_DATES}
+    types = types_of_stored_rows(column_types(table))
     found = {
         number: _DateCondition(one["columnName"], one.get("condition", "eq"), _date_in(one))
         for number, one in enumerate(conditions)

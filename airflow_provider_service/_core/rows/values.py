@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_service.client._texts import shown
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.client.models._base import wire_time
-from airflow_provider_service.client.models._column_names import require_row
+from airflow_provider_service.client.models._column_names import SYSTEM_COLUMNS, require_row
 from airflow_provider_service.client.models._moments import parse_moment
 
 if TYPE_CHECKING:
@@ -31,6 +31,15 @@ _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 def column_types(table: DataTable) -> dict[str, str]:
     """Names and types of the columns that can be written, in the table's order."""
     return {column.name: column.type for column in sorted(table.columns or (), key=lambda column: column.index)}
+
+
+def types_of_stored_rows(types: Mapping[str, str]) -> dict[str, str]:
+    """All columns of stored rows with their types, in the order in which files have them.
+
+    :param types: types of the columns that can be written.
+    """
+    first, *others = SYSTEM_COLUMNS
+    return {first: "id", **types, **dict.fromkeys(others, "date")}
 
 
 def check_columns(row: Mapping[str, Any], types: Mapping[str, str], place: str) -> None:
