@@ -290,5 +290,7 @@ class CheckedArguments:
             if are_rendered or name not in self.template_fields or is_literal(getattr(self, name)):
                 check(name, getattr(self, name))
         for names, joint_check in self.joint_checks.items():
-            if are_rendered or set(names).isdisjoint(self.template_fields):
-                joint_check(*(getattr(self, name) for name in names))
+            values = [getattr(self, name) for name in names]
+            templates = (value for name, value in zip(names, values, strict=True) if name in self.template_fields)
+            if are_rendered or all(value is None or is_literal(value) for value in templates):
+                joint_check(*values)

@@ -75,6 +75,7 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
     )
     template_fields_renderers = {**ServiceUnloadTableOperator.template_fields_renderers, "column_mapping": "json"}
     checks = {"mode": optional(one_of(*LOAD_MODES)), "allow_empty": require_flag}
+    joint_checks = {("mode", "key_columns"): chosen_mode}
 
     def __init__(
         self,
@@ -130,7 +131,7 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
         require_row_filter(self.filter)
         require_table_name("sql_table", self.sql_table)
         keys = text_or_texts("key_columns", self.key_columns)
-        mode = chosen_mode(self.mode, keys, delete_missing=False)
+        mode = chosen_mode(self.mode, keys)
         table, url = self.open_table(context)
         types = self.types_of(table, with_system_columns=False)
         names = self._names(types)

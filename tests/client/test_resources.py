@@ -74,22 +74,23 @@ def test_only_what_is_given_is_sent(client: Client, server: requests_mock.Mocker
     ],
 )
 def test_dates_and_times_are_written_as_the_service_does(value: Any, text: str | None) -> None:
-    assert moment(value) == text
+    assert moment("since", value) == text
 
 
 @pytest.mark.parametrize(
-    "call",
+    ("argument", "call"),
     [
-        lambda client, naive: client.executions.list(started_after=naive),
-        lambda client, naive: client.executions.list(started_before=naive),
-        lambda client, naive: client.executions.stop_many(["running"], started_after=naive),
-        lambda client, naive: client.insights.get_summary(end_date=naive),
+        ("started_after", lambda client, naive: client.executions.list(started_after=naive)),
+        ("started_before", lambda client, naive: client.executions.list(started_before=naive)),
+        ("started_after", lambda client, naive: client.executions.stop_many(["running"], started_after=naive)),
+        ("end_date", lambda client, naive: client.insights.get_summary(end_date=naive)),
     ],
 )
 def test_a_date_and_time_without_a_time_zone_is_not_sent(
-    client: Client, server: requests_mock.Mocker, call: Callable[[Client, datetime], Any]
+    client: Client, server: requests_mock.Mocker, argument: str, call: Callable[[Client, datetime], Any]
 ) -> None:
-    with pytest.raises(errors.ServiceInputError, match="2026-01-01T00:00:00 has no time zone; nothing was sent"):
+    expected = f"{argument} must have a time zone, unlike 2026-01-01T00:00:00; nothing was sent"
+    with pytest.raises(errors.ServiceInputError, match=expected):
         call(client, datetime(2026, 1, 1))
 
     assert server.request_history == []

@@ -64,11 +64,11 @@ def arguments_of_bases(operator: type[ServiceBaseOperator]) -> set[str]:
 def given_together(operator: type[ServiceBaseOperator], field: str | None = None) -> list[str]:
     """The template fields that a task may have together: of each pair of id and name one, the field, or else the id.
 
-    Those that may not be any text are left out.
+    Those that may not be any text are left out, and a file of rejects, which needs ``on_error="skip"``.
     """
     pairs = [pair.fields for pair in operator.references]
     left_out = {one for pair in pairs for one in pair if one != (field if field in pair else pair[0])}
-    return [one for one in operator.template_fields if one not in left_out | operator.checks.keys()]
+    return [one for one in operator.template_fields if one not in left_out | operator.checks.keys() | {"reject_path"}]
 
 
 def test_the_readme_names_every_operator_once():

@@ -185,7 +185,7 @@ def test_a_repeat_after_a_lost_answer_does_not_duplicate_rows(upsert, simulator,
     ("rows", "keys", "message"),
     [
         ([{"sku": "a", "nope": 1}], "sku", "row 1 has unknown columns 'nope'; the table has shop, sku, stock"),
-        ([{"sku": "a"}, {"stock": 1}], "sku", "row 2 has no value for the key columns sku"),
+        ([{"sku": "a"}, {"stock": 1}], "sku", "row 2 lacks the key columns sku; it has 'stock'"),
         ([{"sku": "a"}], "nope", r"key_columns must name columns of the table, .* got \['nope'\]"),
         ([{"sku": "a"}], [], "key_columns must name columns"),
         ([{"sku": "a"}], "id", "key_columns must name columns"),

@@ -178,7 +178,7 @@ def test_a_failure_rolls_the_whole_transaction_back(execute, table, query):
     ],
 )
 def test_options_that_do_not_fit_are_refused(execute, table, query, options, message):
-    with pytest.raises(AirflowFailException, match=message):
+    with pytest.raises((ServiceInputError, AirflowFailException), match=message):
         execute(STORE, **{"data_table_id": table.id, "sql_table": "t", "sql_conn_id": "shop", **options})
 
 

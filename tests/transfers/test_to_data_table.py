@@ -179,9 +179,21 @@ def test_a_refused_row_creates_no_table(execute, simulator, writes, query, tmp_p
     ],
 )
 def test_options_that_do_not_fit_are_refused(execute, table, sales, writes, options, message):
-    with pytest.raises(AirflowFailException, match=message):
+    # What the DAG file alone shows is refused while it is parsed.
+    with pytest.raises((ServiceInputError, AirflowFailException), match=message):
         load(execute, table, **options)
     assert writes() == []
+
+
+def test_options_that_do_not_fit_are_refused_while_the_dag_file_is_parsed(sales):
+    options = {"task_id": "load", "sql": "SELECT 1", "sql_conn_id": "shop", "data_table_name": "stock"}
+    with pytest.raises(ServiceInputError, match="give key_columns, which make it an upsert, or mode"):
+        LOAD(**options)
+    with pytest.raises(ServiceInputError, match="mode='append' does not take key_columns"):
+        LOAD(**options, mode="append", key_columns="sku")
+    # What a template becomes is not known then.
+    assert LOAD(**options, key_columns="{{ params.key }}").mode is None
+    assert LOAD(**options, mode="append", on_error="skip", reject_path="{{ params.rejects }}").mode == "append"
 
 
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".jsonl", ".parquet"])

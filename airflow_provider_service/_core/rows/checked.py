@@ -84,8 +84,9 @@ class CheckedRows:
     def _checked_key(self, place: str, given: Mapping[str, Any], row: Row, columns: Sequence[str]) -> Key:
         absent = [name for name in self.key_columns if name not in row]
         if absent:
+            columns_of_row = ", ".join(map(shown, row)) or "no columns"
             raise ServiceInputError(
-                f"{place} has no value for the key columns {', '.join(absent)}",
+                f"{place} lacks the key columns {', '.join(absent)}; it has {columns_of_row}",
                 not_done="nothing was written",
             )
         key = key_of(row, self.key_columns)

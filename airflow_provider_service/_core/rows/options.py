@@ -84,7 +84,7 @@ def chosen_strategy(change_strategy: ChangeStrategy, on_stored_duplicates: OnSto
     return "update"
 
 
-def chosen_mode(mode: LoadMode | None, key_columns: object, delete_missing: bool) -> LoadMode:
+def chosen_mode(mode: LoadMode | None, key_columns: object, delete_missing: bool = False) -> LoadMode:
     """Choose the mode: the given one, or ``"upsert"`` if there are key columns.
 
     :raises ServiceInputError: no mode follows from the options, or they cannot be combined.

@@ -136,14 +136,15 @@ def require_id(name: str, value: object) -> None:
     require(value is None or (isinstance(value, str) and bool(value.strip())), f"{name} must not be empty")
 
 
-def moment(value: Moment | None) -> str | None:
+def moment(name: str, value: Moment | None) -> str | None:
     """Write a date and time as the service does: in UTC, with milliseconds and ``Z``.
 
+    :param name: of the argument, for the message.
     :raises ServiceInputError: the datetime has no time zone.
     """
     if not isinstance(value, datetime):
         return value
-    require(value.tzinfo is not None, f"{value.isoformat()} has no time zone")
+    require(value.tzinfo is not None, f"{name} must have a time zone, unlike {value.isoformat()}")
     return wire_time(value)
 
 

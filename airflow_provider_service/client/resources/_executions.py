@@ -69,8 +69,8 @@ class Executions(Resource):
             "includeData": include_data,
             "ignoreDataSizeLimit": ignore_data_size_limit,
             "redactExecutionData": redact_execution_data,
-            "startedAfter": moment(started_after),
-            "startedBefore": moment(started_before),
+            "startedAfter": moment("started_after", started_after),
+            "startedBefore": moment("started_before", started_before),
         }
         page_size = PAGE_SIZE_WITH_DATA if include_data else None
         return self._pages(
@@ -181,8 +181,8 @@ class Executions(Resource):
         body = without_none(
             status=status,
             workflowId=workflow_id,
-            startedAfter=moment(started_after),
-            startedBefore=moment(started_before),
+            startedAfter=moment("started_after", started_after),
+            startedBefore=moment("started_before", started_before),
         )
         return self._call(StoppedCount, "POST", "/executions/stop", scope="execution:stop", body=body, repeatable=False)
 

@@ -25,5 +25,9 @@ class Insights(Resource):
         :raises ServiceInvalidRequestError: the end is before the start.
         :raises ServiceNotLicensedError: the start is further in the past than the plan allows.
         """
-        query = {"startDate": moment(start_date), "endDate": moment(end_date), "projectId": project_id}
+        query = {
+            "startDate": moment("start_date", start_date),
+            "endDate": moment("end_date", end_date),
+            "projectId": project_id,
+        }
         return self._call(InsightsSummary, "GET", "/insights/summary", scope="insights:read", query=query)
