@@ -45,6 +45,7 @@ _Place = tuple["str | None", "str | None"]
 class _Search(Generic[Found]):
     """A look-up by name.
 
+    :param client: client or hook of the service.
     :param kind: what is looked for, in words.
     :param name: the name as it was given.
     :param named: the objects that have exactly this name.
@@ -55,6 +56,7 @@ class _Search(Generic[Found]):
 
     def __init__(
         self,
+        client: Resources,
         kind: str,
         name: str,
         named: Iterable[Found],
@@ -62,7 +64,7 @@ class _Search(Generic[Found]):
         place: Callable[[Found], _Place] = lambda _: (None, None),
         name_of: Callable[[Any], str | None] = lambda one: one.name,
     ) -> None:
-        self.kind, self.name = kind, name
+        self.client, self.kind, self.name = client, kind, name
         self.named, self.others = named, others
         self.place, self.name_of = place, name_of
 
@@ -87,8 +89,8 @@ class _Search(Generic[Found]):
         found = self.find()
         if found is None:
             raise ServiceLookupError(
-                f"there is no {self.kind} named {self.name!r}, or this key may not see it, because it sees only what "
-                f"its user may see{self._hint()}"
+                f"there is no {self.kind} named {self.name!r} at {self.client.transport.config.base_url}, or this key "
+                f"may not see it, because it sees only what its user may see{self._hint()}"
             )
         return found
 
@@ -133,7 +135,7 @@ def _workflow(client: Resources, name: str, project_id: str | None, *, archived:
     # The server's filter matches any part of a name, on some databases whatever the case.
     named = (one for one in _exactly(name, list_all(name=name)) if archived or not one.is_archived)
     others = lambda: (one for one in list_all() if archived or not one.is_archived)  # noqa: E731
-    return _Search(f"workflow{_within(project_id)}", name, named, others, partial(_project_of_workflow, client))
+    return _Search(client, f"workflow{_within(project_id)}", name, named, others, partial(_project_of_workflow, client))
 
 
 def find_workflow(client: Resources, name: str, *, project_id: str | None = None) -> Workflow | None:
@@ -194,6 +196,7 @@ def _data_table(client: Resources, name: str, project_id: str | None) -> _Search
     named = _exactly(name, client.data_tables.list(filter={"name": name, **in_project}))
     project_names = _project_names(client)
     return _Search(
+        client,
         f"data table{_within(project_id)}",
         name,
         named,
@@ -211,7 +214,7 @@ def get_tag(client: Resources, name: str) -> Tag:
 
 
 def _tag(client: Resources, name: str) -> _Search[Tag]:
-    return _Search("tag", name, _exactly(name, client.tags.list()), client.tags.list)
+    return _Search(client, "tag", name, _exactly(name, client.tags.list()), client.tags.list)
 
 
 def create_tag(client: Resources, name: str) -> tuple[Tag, bool]:
@@ -257,6 +260,7 @@ def variables_of(client: Resources, *, project_id: str | None = None) -> Iterabl
 def _variable(client: Resources, key: str, project_id: str | None) -> _Search[Variable]:
     listed = partial(variables_of, client, project_id=project_id)
     return _Search(
+        client,
         f"variable{_within(project_id)}" if project_id else "variable of the whole instance",
         key,
         (one for one in listed() if one.key == key),
@@ -301,7 +305,7 @@ def _credential(
                 yield one
 
     kind = f"credential{_within(project_id)}"
-    return _Search(kind, name, _exactly(name, listed()), listed, lambda one: _owner(one.shared, "id", "name"))
+    return _Search(client, kind, name, _exactly(name, listed()), listed, lambda one: _owner(one.shared, "id", "name"))
 
 
 def find_project(client: Resources, name: str) -> Project | None:
@@ -321,7 +325,7 @@ def get_project(client: Resources, name: str) -> Project:
 
 
 def _project(client: Resources, name: str) -> _Search[Project]:
-    return _Search("project", name, _exactly(name, client.projects.list()), client.projects.list)
+    return _Search(client, "project", name, _exactly(name, client.projects.list()), client.projects.list)
 
 
 def get_folder(client: Resources, path: str, *, project_id: str) -> FolderItem:
@@ -335,7 +339,7 @@ def get_folder(client: Resources, path: str, *, project_id: str) -> FolderItem:
     for name in path.strip(FOLDER_SEPARATOR).split(FOLDER_SEPARATOR):
         level = partial(client.folders.list, project_id, filter={"parentFolderId": parent})
         where = f" in {FOLDER_SEPARATOR.join(above)!r}" if above else ""
-        found = _Search(f"folder{where}{_within(project_id)}", name, _exactly(name, level()), level).get()
+        found = _Search(client, f"folder{where}{_within(project_id)}", name, _exactly(name, level()), level).get()
         parent = found.id
         above.append(name)
     return found

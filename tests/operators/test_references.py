@@ -291,7 +291,7 @@ def test_an_unknown_name_is_an_error_that_names_what_was_probably_meant(
     with pytest.raises(AirflowFailException, match=rf"^there is no {kind}\b") as caught:
         execute(operator, **arguments)
 
-    assert f"named {wrong!r}, or this key may not see it" in str(caught.value)
+    assert f"named {wrong!r} at {simulator.base_url}, or this key may not see it" in str(caught.value)
     hint = f"{name!r} differs only in upper and lower case or in blanks"
     assert (hint in str(caught.value)) == (difference != "nothing alike")
     assert {one.method for one in simulator.requests} == {"GET"}
