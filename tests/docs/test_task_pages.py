@@ -34,6 +34,18 @@ def test_the_output_decides_what_runs(simulator: ServiceSimulator, missing: int,
 
 
 @pytest.mark.usefixtures("database")
+def test_a_task_uses_the_output_of_a_run(simulator: ServiceSimulator) -> None:
+    put(simulator, webhook(), puts_out('{"orders": 3}'), name="Build report")
+    dag = load_dag(FUNCTIONS / "report_dag.py")
+
+    state, tasks = run_dag(FUNCTIONS / "report_dag.py")
+
+    assert state == "success", tasks
+    output = run_task(dag.get_task("report")).return_value
+    assert dag.get_task("count_orders").python_callable(output) == 3
+
+
+@pytest.mark.usefixtures("database")
 def test_a_mapped_operator_with_limits_runs_for_each_item(simulator: ServiceSimulator) -> None:
     workflow = put(simulator, webhook("sync"), name="Sync region")
 

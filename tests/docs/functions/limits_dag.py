@@ -1,12 +1,10 @@
 """The guide's example of a mapped operator with limits; tests/docs/test_task_pages.py runs it."""
 
-from __future__ import annotations
-
 from airflow.sdk import DAG, task
 
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 
-with DAG("sync_all_regions", schedule=None, catchup=False) as dag:
+with DAG("sync_all_regions", schedule=None) as dag:
 
     @task
     def regions() -> list[dict[str, str]]:
