@@ -40,7 +40,7 @@ def test_a_plan_is_complete_and_writes_nothing(client, deploy, writes):
         "idle: activate",
         "parent: create, activate",
         "    + node 'Webhook' (n8n-nodes-base.webhook)",
-        "    + node 'Call' (n8n-nodes-base.executeWorkflow)",
+        "    + node 'Call' (n8n-nodes-base.executeWorkflow), uses workflow 'child'",
         "    connections of 'Webhook': none -> \"Call\"",
         "    tags: none -> new",
     ]

@@ -86,6 +86,18 @@ def test_every_kind_gets_the_name_that_it_has_there(promote, production, second_
     assert promote(mapping=MAPPING)["unchanged"] == ["child of all", "orders"]
 
 
+def test_the_plan_shows_what_a_new_workflow_uses_there(promote, production, caplog):
+    with caplog.at_level(logging.INFO):
+        promote(mapping=MAPPING, preview=True)
+    new_nodes = [line.strip() for line in caplog.text.splitlines() if "+ node" in line]
+    assert [line.partition(", uses ")[2] for line in new_nodes if ", uses " in line] == [
+        "credential 'mail'",
+        "data table 'stock'",
+        "data table 'stock'",
+        "workflow 'child of all'",
+    ]
+
+
 @pytest.mark.parametrize("ending", ["yaml", "json"])
 def test_a_file_holds_the_mapping(promote, production, tmp_path, ending):
     path = tmp_path / f"production.{ending}"

@@ -9,6 +9,7 @@ from difflib import unified_diff
 from itertools import islice
 from typing import Any
 
+from airflow_provider_service._core.instances.workflow_references import Named, with_references
 from airflow_provider_service._core.text_table import cut
 from airflow_provider_service.client._definitions import UNSET, without_caches
 from airflow_provider_service.client._http.redaction import HIDDEN
@@ -47,7 +48,7 @@ def _nodes(before: list[Any], desired: list[Any]) -> Iterator[str]:
         yield f"- node {name!r} ({existing[name].get('type')})"
     for name, node in new.items():
         if name not in existing:
-            yield f"+ node {name!r} ({node.get('type')})"
+            yield f"+ node {name!r} ({node.get('type')})" + _uses(node)
             continue
         old = {"typeVersion": 1, "parameters": {}, **existing[name]}
         kept = {key: old[key] for key in _GENERATED if key in old}
@@ -55,6 +56,17 @@ def _nodes(before: list[Any], desired: list[Any]) -> Iterator[str]:
         yield from _values(f"node {name!r}", without_caches(old), without_caches(now))
     if list(existing) != list(new) and existing.keys() == new.keys():
         yield "order of the nodes changed"
+
+
+def _uses(node: Mapping[str, Any]) -> str:
+    used: dict[str, None] = {}  # in order
+
+    def note(named: Named) -> Named:
+        used[f"{named.kind} {repr(named.name) if named.name else json.dumps(named.id)}"] = None
+        return named
+
+    with_references({"nodes": [node]}, note)
+    return f", uses {', '.join(used)}" if used else ""
 
 
 def _by_name(nodes: list[Any]) -> dict[str, Mapping[str, Any]]:
