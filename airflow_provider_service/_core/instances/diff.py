@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from difflib import unified_diff
 from itertools import islice
 from typing import Any
 
+from airflow_provider_service._core.instances.secret_fields import is_secret, without_secrets
 from airflow_provider_service._core.instances.workflow_references import Named, with_references
 from airflow_provider_service._core.text_table import cut
 from airflow_provider_service.client._definitions import UNSET, without_caches
@@ -17,8 +17,6 @@ from airflow_provider_service.client._shapes import list_or_empty
 
 #: Maximum number of lines that are shown of a text, such as code.
 _MAX_LINES = 40
-#: Names of parameters, headers and fields whose values are not shown.
-_SECRET = re.compile(r"authorization|api[-_]?key|password|passwd|secret|token|credential|cookie", re.IGNORECASE)
 # A definition may leave these out. A new webhook id would mean a new address.
 _GENERATED = ("id", "webhookId")
 _MISSING = object()
@@ -109,22 +107,29 @@ def _values(place: str, before: Any, desired: Any) -> Iterator[str]:
     if before == desired:
         return
     if isinstance(before, Mapping) and isinstance(desired, Mapping):
-        is_secret_field = _SECRET.search(str(desired.get("name", ""))) or _SECRET.search(str(before.get("name", "")))
         for name in sorted({*map(str, before), *map(str, desired)}):
             old, new = before.get(name, _MISSING), desired.get(name, _MISSING)
-            is_hidden = bool(_SECRET.search(name) and name != "credentials") or bool(
-                is_secret_field and name == "value"
-            )
-            yield from _hidden(f"{place}: {name}", old, new) if is_hidden else _values(_below(place, name), old, new)
+            if is_secret(name, before, desired):
+                yield from _hidden(f"{place}: {name}", old, new)
+            else:
+                yield from _values(_below(place, name), old, new)
     elif isinstance(before, list) and isinstance(desired, list) and len(before) == len(desired):
         for number, (old, new) in enumerate(zip(before, desired, strict=True)):
             yield from _values(f"{place}[{number}]", old, new)
-    elif isinstance(before, str) and isinstance(desired, str) and "\n" in before + desired:
-        lines = unified_diff(before.splitlines(), desired.splitlines(), n=1, lineterm="")
+    else:
+        yield from _changed(place, before, desired)
+
+
+def _changed(place: str, before: Any, desired: Any) -> Iterator[str]:
+    old, new = without_secrets(before), without_secrets(desired)
+    if old == new:
+        yield from _hidden(place, before, desired)
+    elif isinstance(old, str) and isinstance(new, str) and "\n" in old + new:
+        lines = unified_diff(old.splitlines(), new.splitlines(), n=1, lineterm="")
         yield f"{place}:"
         yield from (f"  {line}" for line in islice(lines, 2, 2 + _MAX_LINES))
     else:
-        yield f"{place}: {_shown(before)} -> {_shown(desired)}"
+        yield f"{place}: {_shown(old)} -> {_shown(new)}"
 
 
 def _below(place: str, name: str) -> str:
