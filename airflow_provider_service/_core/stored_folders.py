@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -51,13 +52,29 @@ class StoredFolder:
         """The paths of the files with an ending, below the folder and sorted; those in hidden folders do not count.
 
         :param depth: how deep they may lie: 1 for those in the folder itself; None for all.
-        :raises ServiceInputError: there is no such file or folder, or it cannot be read.
+        :raises ServiceInputError: there is no such file or folder, or a folder cannot be read or is a symbolic link.
         """
         if not self.exists():
             raise ServiceInputError(f"{self._name}: there is no file or folder {self.path!r}")
+        if depth is None and self._is_local:
+            self._attempt(self._require_readable_folders)
         found = self._attempt(lambda: self._place.fs.find(self._place.path, maxdepth=depth))
         below = (PurePosixPath(one).relative_to(self._root) for one in found)
         return sorted(str(one) for one in below if one.suffix == ending and not _is_hidden(one))
+
+    def _require_readable_folders(self) -> None:
+        """Refuse folders on a disk that ``find`` would leave out: what they hold would count as removed."""
+
+        def refuse_unreadable(error: OSError) -> None:
+            raise error
+
+        root = Path(self._folder)
+        for folder, names, _ in os.walk(root, onerror=refuse_unreadable) if root.is_dir() else ():
+            names[:] = [one for one in names if not one.startswith(".")]
+            for path in (Path(folder, one) for one in names):
+                if path.is_symlink():
+                    linked = str(path.relative_to(root))
+                    raise OSError(f"{linked!r} is a symbolic link to a folder; replace it by the folder")
 
     def read(self, path: str) -> str:
         """The text of a file.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -175,11 +177,45 @@ def test_a_symbolic_link_does_not_lead_out_of_a_folder(tmp_path, deploy):
         with pytest.raises(ServiceInputError):
             stored.write(path, b"x")
     assert secret.read_text() == "top-secret"
+    (folder / "up").unlink()
     code = node("Code", "code", {"pythonCode": {"file": "one/Code.py"}})
     (folder / "one.json").write_text(json.dumps(workflow("one", code)))
     with pytest.raises(ServiceInputError, match=r"'one/Code\.py' is not below the folder") as refused:
         deploy(str(folder))
     assert "top-secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("target", ["inside", "outside"])
+def test_a_link_to_a_folder_is_refused_rather_than_left_out(tmp_path, target):
+    folder = tmp_path / "folder"
+    (folder / "inside").mkdir(parents=True)
+    (tmp_path / "outside").mkdir()
+    (folder / "linked").symlink_to((folder if target == "inside" else tmp_path) / target)
+    stored = StoredFolder("source", str(folder))
+    with pytest.raises(ServiceInputError, match="'linked' is a symbolic link to a folder; replace it"):
+        stored.files(".json")
+    assert stored.files(".json", depth=1) == []
+    (folder / "one.json").write_text("{}")
+    assert StoredFolder("source", str(folder / "one.json")).files(".json") == ["one.json"]
+    (folder / "linked").rename(folder / ".linked")
+    assert stored.files(".json") == ["one.json"]
+
+
+def test_a_folder_that_cannot_be_listed_is_an_error():
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        locked = Path(folder) / "locked"
+        locked.mkdir()
+        locked.chmod(0)
+        if is_root := os.geteuid() == 0:  # which may list everything
+            os.seteuid(65534)
+        try:
+            with pytest.raises(ServiceInputError, match=r"cannot be used: .*Permission denied"):
+                StoredFolder("source", folder).files(".json")
+        finally:
+            if is_root:
+                os.seteuid(0)
+            locked.chmod(0o755)
 
 
 def test_a_folder_that_is_itself_a_link_and_links_within_it_are_followed(tmp_path, deploy):
