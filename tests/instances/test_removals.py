@@ -276,3 +276,27 @@ def test_a_record_in_a_project_is_of_that_project(client, deploy):
     apply_plan(make_plan(read_source(source("a", "b")), target), target)
     assert {one.name for one in client.workflows.list(project_id=project)} == {"a", "b", RECORD}
     assert make_plan(read_source(source("a")), target).by_action()["archive"] == ["b"]
+
+
+@pytest.fixture
+def in_sales(client):
+    """Deploys to a project, as the deployment ``sales``."""
+    target = DeploymentTarget(client, client.projects.create("Sales").id, deployment_name="sales", archive_missing=True)
+    return lambda given: apply_plan(make_plan(read_source(given), target), target)
+
+
+def test_what_a_workflow_of_another_project_starts_is_not_archived(client, deploy, in_sales):
+    in_sales([child(), *source("a")])
+    deploy([parent()])
+    with pytest.raises(ServiceInputError, match=r"'child'.*, but 'parent' would still start it"):
+        in_sales(source("a"))
+    client.workflows.deactivate(held(client)["parent"])
+    in_sales(source("a"))
+    assert "child" in held(client, archived=True)
+
+
+def test_a_workflow_that_a_record_of_another_project_lists_stays(client, deploy, in_sales):
+    in_sales(source("a", "b"))
+    deploy(source("b"), **OWNED)
+    in_sales(source("a"))
+    assert "b" in held(client)

@@ -74,9 +74,11 @@ class DeploymentRecord:
         """Find and read the record in an instance."""
         name, recorded, elsewhere = _NAME + deployment_name, dict[str, frozenset[str]](), set[str]()
         existing = directory.workflows
-        for one in filter(is_deployment_record, existing.values()):
+        # Records of other deployments may be in other projects.
+        records = client.workflows.list(name=_NAME, exclude_pinned_data=True)
+        for one in (one for one in records if is_deployment_record(one) and not one.is_archived):
             ids, signature = _content(one)
-            if one.name != name:
+            if one.name != name or one.id not in existing:
                 elsewhere |= ids
             elif hmac.compare_digest(signature, _signature(client, name, ids)):
                 recorded[one.id] = ids

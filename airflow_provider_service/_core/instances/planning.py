@@ -119,9 +119,12 @@ class _Planner:
         return [existing[key] for key in in_order(callers)]
 
     def _still_needed(self, leaving: Sequence[Workflow]) -> Iterator[str]:
-        """Yield why workflows cannot be archived: an active workflow or a definition starts them."""
+        """Yield why workflows cannot be archived: an active workflow of any project or a definition starts them."""
+        if not leaving:
+            return
         known = {*self._matches.ids.values(), *(one.id for one in leaving)}
-        others = (one for one in self._directory.workflows.values() if one.active and one.id not in known)
+        active = self._target.client.workflows.list(active=True, exclude_pinned_data=True)
+        others = (one for one in active if one.id not in known)
         needed = [*self._needed.items(), *((one.name, needed_by(running(one))) for one in others)]
         for gone in leaving:
             if names := [name for name, ids in needed if gone.id in ids]:
