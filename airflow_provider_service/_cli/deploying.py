@@ -51,7 +51,7 @@ def deploy(
         plan = make_plan(read_sources(), target, activate=arguments.activate)
     show_lines(screen, plan.lines())
     write_report(arguments.report_path, lambda: plan_report(plan, made_at=made_at, url=url))
-    if plan.changed and not preview:
+    if plan.writes and not preview:
         screen.confirm(f"Carry out this plan at {url}?", yes=arguments.yes)
     with screen.busy("Deploying"):
         result = deployed(plan, target, preview=preview)
@@ -59,7 +59,7 @@ def deploy(
     screen.result({**result, "changes": changes, "new_tags": plan.new_tags})
     if not preview:
         screen.line(f"{result['outcome'].capitalize()}: {url}", "bold green")
-    return plan_status(arguments, has_changes=bool(plan.changed), preview=preview)
+    return plan_status(arguments, has_changes=plan.writes, preview=preview)
 
 
 def plan_status(arguments: argparse.Namespace, *, has_changes: bool, preview: bool) -> int:

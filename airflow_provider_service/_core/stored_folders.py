@@ -105,6 +105,12 @@ class StoredFolder:
         """Whether a path on a disk is a symbolic link."""
         return self._is_local and Path(self._folder / path).is_symlink()
 
+    def is_same(self, path: str, other: str) -> bool:
+        """Whether two paths lead to one file, as on a disk that does not distinguish upper from lower case."""
+        if path == other or not self._is_local:
+            return path == other
+        return bool(self._attempt(lambda: Path(self._folder / path).samefile(self._folder / other)))
+
     def delete(self, path: str) -> None:
         """Delete a file.
 

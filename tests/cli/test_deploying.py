@@ -133,6 +133,21 @@ def test_a_promotion(cli, simulator, second, second_client, folder):
     assert cli(*promote, "child", "--preview", "--detailed-exitcode").status == 0
 
 
+def test_a_plan_that_writes_only_the_record_is_a_change(cli, client, folder):
+    assert cli("deploy", folder, "--yes").status == 0
+    named = (folder, "--deployment-name", "shop")
+
+    plan = cli("plan", *named, "--detailed-exitcode")
+    assert (plan.status, plan.out.splitlines()) == (
+        3,
+        ["Plan: unchanged 2", "Airflow: deployment of shop: create"],
+    )
+    assert cli("deploy", *named, answer="n").status == 1
+    assert names(client) == ["child", "parent"]
+    assert cli("deploy", *named, answer="y").status == 0
+    assert cli("plan", *named, "--detailed-exitcode").status == 0
+
+
 def archived(client):
     return [one.name for one in client.workflows.list() if one.is_archived]
 

@@ -110,3 +110,16 @@ def test_a_stale_file_takes_only_its_own_code_along(export, held, tmp_path):
 
     assert export(remove_stale=True)["removed"] == ["x/own.js", "x.json", "y.json"]
     assert held() == {"precious.js"}
+
+
+def test_a_name_in_another_case_leaves_no_second_file(client, deploy, export, held, tmp_path):
+    deploy([workflow("orders", webhook("orders"))])
+    export()
+    rename(client, "orders", "Orders")
+    root = tmp_path / "workflows"
+    distinguishes_case = not (root / "ORDERS.json").exists()
+
+    done = export(remove_stale=True)
+
+    assert done["removed"] == (["orders.json"] if distinguishes_case else [])
+    assert len(held()) == 1

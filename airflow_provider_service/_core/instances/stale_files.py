@@ -47,10 +47,12 @@ def warn_of_former_names(stored: StoredFolder, written: Mapping[str, str]) -> No
 def _others(stored: StoredFolder, written: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """The exported definitions in the folder itself that this export has not written, by their paths."""
     # Some file systems do not distinguish upper from lower case, and list a file under its first name.
-    names = {path.casefold() for path in written.values()}
+    names = {path.casefold(): path for path in written.values()}
     found = {}
     for path in stored.files(".json", depth=1) if stored.exists() else ():
-        if path.casefold() not in names and (definition := _exported(stored, path)) is not None:
+        alike = names.get(path.casefold())
+        is_written = alike is not None and stored.is_same(path, alike)
+        if not is_written and (definition := _exported(stored, path)) is not None:
             found[path] = definition
     return found
 
