@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -72,6 +74,26 @@ def files(client: ServiceClient, tmp_path: Path) -> Callable[..., dict[str, str]
         return {str(path.relative_to(root)): path.read_text() for path in found}
 
     return export
+
+
+@pytest.fixture
+def before_request(simulator: ServiceSimulator) -> Callable[[str, str, Callable[[], object]], None]:
+    """``before_request(method, path, act)`` lets somebody act just before the first request to that path is served."""
+
+    def prepare(method: str, path: str, act: Callable[[], object]) -> None:
+        waiting = [act]
+
+        def layer(app: Any) -> Any:
+            async def around(scope: Any, receive: Any, send: Any) -> None:
+                if waiting and scope["method"] == method and re.search(path, scope["path"]):
+                    await asyncio.to_thread(waiting.pop())
+                await app(scope, receive, send)
+
+            return around
+
+        simulator.wrap(layer)
+
+    return prepare
 
 
 def moments(simulator: ServiceSimulator) -> list[int]:

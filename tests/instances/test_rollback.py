@@ -142,6 +142,33 @@ def test_what_cannot_be_rolled_back_is_named_and_not_retried(execute, client, si
     assert child_now.settings == {}
 
 
+def test_a_version_that_cannot_be_published_again_is_named(client, simulator, deploy, before):
+    [held] = client.workflows.list(name="parent")
+    simulator.inject("status", status=404, method="POST", path=f"/{held.id}/activate$", body="versionId", times=None)
+    with pytest.raises(ServiceDeploymentError, match="could be rolled back: workflow 'parent': POST") as caught:
+        deploy([child(), parent("elsewhere"), REFUSED])
+    assert caught.value.final
+
+
+def test_a_tag_that_somebody_deletes_meanwhile_is_named_and_the_others_are_set_again(client, deploy, before_request):
+    deploy([workflow("one", webhook("one"), tags=["keep", "old"])])
+    old = next(tag.id for tag in client.tags.list() if tag.name == "old")
+    before_request("POST", "/activate$", lambda: client.tags.delete(old))
+    with pytest.raises(ServiceDeploymentError, match=r"workflow 'one': tags that it had no longer exist: 'old'$"):
+        deploy([workflow("one", webhook("one"), tags=["new"]), REFUSED])
+    [held] = client.workflows.list(name="one")
+    assert [tag.name for tag in held.tags] == ["keep"]
+
+
+def test_a_workflow_that_somebody_deletes_meanwhile_needs_no_rollback(client, deploy, before_request):
+    deploy([workflow("one", webhook("one"))])
+    [held] = client.workflows.list()
+    before_request("POST", "/activate$", lambda: client.workflows.delete(held.id))
+    with pytest.raises(ServiceDeploymentError, match="Everything that it had changed was rolled back"):
+        deploy([workflow("one", webhook("two")), REFUSED])
+    assert [*client.workflows.list()] == []
+
+
 def edits(one, other):
     other.workflows.update(one.id, one.name, [webhook("mine")], {}, {}, publish_if_active=False)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -95,7 +96,7 @@ class Rollback:
         for one in refused:
             self._attempt(left, self._named(one), partial(self._restore, *self._changes[one]))
         for tag_id, name in self._tags.items():
-            self._attempt(left, f"the new tag {name!r}", partial(self._client.tags.delete, tag_id))
+            self._attempt(left, f"the new tag {name!r}", partial(self._remove_tag, tag_id))
         return left
 
     def _restore_each(self, workflow_ids: Iterable[str], left: list[str]) -> list[str]:
@@ -119,15 +120,18 @@ class Rollback:
             step()
         except passing:
             raise
-        except ServiceNotFoundError:
-            log.info("%s is gone already", what)
         except ServiceError as error:
             left.append(f"{what}: {error}")
         else:
             log.info("Rolled back: %s", what)
 
     def _restore(self, before: Workflow, has_other_tags: bool) -> None:
-        now = self._client.workflows.get(before.id)
+        try:
+            now = self._client.workflows.get(before.id)
+        except ServiceNotFoundError:
+            # Only here: in answer to a change, it may mean that a version or a tag no longer exists.
+            log.info("Workflow %r was deleted meanwhile", before.name)
+            return
         if now.is_archived and not before.is_archived:
             now = self._unarchive(before.id)
         if not before.active and now.active:
@@ -138,7 +142,7 @@ class Rollback:
         if not self._writer.keeps_drafts and before.active:
             self._client.workflows.activate(before.id)
         if has_other_tags:
-            self._client.workflows.update_tags(before.id, [str(tag.id) for tag in before.tags or ()])
+            self._tag_again(before)
         self._require_same(before, self._client.workflows.get(before.id))
 
     def _unarchive(self, workflow_id: str) -> Workflow:
@@ -165,6 +169,16 @@ class Rollback:
             content["description"] = ""
         self._writer.write_draft(before.id, {**content, "settings": {**settings, **content["settings"]}})
 
+    def _tag_again(self, before: Workflow) -> None:
+        tags = {str(tag.id): tag.name for tag in before.tags or ()}
+        try:
+            self._client.workflows.update_tags(before.id, list(tags))
+        except ServiceNotFoundError:
+            existing = {str(tag.id) for tag in self._client.tags.list()}
+            self._client.workflows.update_tags(before.id, [one for one in tags if one in existing])
+            if gone := [repr(name) for one, name in tags.items() if one not in existing]:
+                raise ServiceError(f"tags that it had no longer exist: {', '.join(gone)}") from None
+
     @staticmethod
     def _require_same(before: Workflow, now: Workflow) -> None:
         is_as_visible = bool(before.is_archived) == bool(now.is_archived)
@@ -177,6 +191,10 @@ class Rollback:
         found = [workflow_id] if workflow_id else self._lost(name)
         for one in found:
             self._writer.delete(one)
+
+    def _remove_tag(self, tag_id: str) -> None:
+        with suppress(ServiceNotFoundError):
+            self._client.tags.delete(tag_id)
 
     def _lost(self, name: str) -> list[str]:
         """Return the ids of workflows whose creation was not answered: before, no unknown workflow had the name."""

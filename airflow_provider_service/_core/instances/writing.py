@@ -54,8 +54,12 @@ class Writer:
         return write()
 
     def delete(self, workflow_id: str) -> None:
-        """Delete a workflow, whether it is active or not."""
-        if self._client.workflows.get(workflow_id).active:
+        """Delete a workflow, whether it is active or not, unless it no longer exists."""
+        try:
+            is_active = self._client.workflows.get(workflow_id).active
+        except ServiceNotFoundError:
+            return
+        if is_active:
             self._client.workflows.deactivate(workflow_id)
         for attempt in range(_DELETE_ATTEMPTS):
             try:
