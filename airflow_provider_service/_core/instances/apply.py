@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._core.instances.rollback import RELEASE_PAUSE_SECONDS, RELEASE_PAUSES, Rollback
 from airflow_provider_service._core.instances.writing import Writer, with_ids
@@ -102,11 +102,19 @@ class _Deployment:
     def _create(self, change: WorkflowChange) -> None:
         """Create an empty workflow: its callers need its id, and its own content may need the ids of others."""
         self._step = f"creating {change.name!r}"
-        self._rollback.note_creation(change.name, change.project_id)
         empty = {"name": change.name, "nodes": [], "connections": {}, "settings": {}}
-        made = self._writer.create(empty, project_id=change.project_id, folder_id=change.folder_id)
-        self._ids[change.workflow_id] = made.id
-        self._rollback.note_created(change.name, made.id)
+        self._ids[change.workflow_id] = self._created(empty, change.project_id, change.folder_id)
+
+    def _created(self, desired: Mapping[str, Any], project_id: str | None, folder_id: str | None = None) -> str:
+        self._rollback.note_creation(desired, project_id)
+        try:
+            made = self._writer.create(desired, project_id=project_id, folder_id=folder_id)
+        except ServiceError as error:
+            if error.not_processed:
+                self._rollback.note_refused(desired["name"])
+            raise
+        self._rollback.note_created(desired["name"], made.id)
+        return made.id
 
     def _write(self, change: WorkflowChange) -> None:
         self._step = f"writing {change.name!r}"
@@ -160,9 +168,7 @@ class _Deployment:
             self._rollback.note_workflow(self._client.workflows.get(record.existing.id))
             self._writer.write_draft(record.existing.id, desired)
             return
-        self._rollback.note_creation(record.name, self._target.project_id)
-        made = self._writer.create(desired, project_id=self._target.project_id, folder_id=None)
-        self._rollback.note_created(record.name, made.id)
+        self._created(desired, self._target.project_id)
 
 
 def _failure(step: str, error: ServiceError, left: Sequence[str], changed: Sequence[str]) -> ServiceDeploymentError:

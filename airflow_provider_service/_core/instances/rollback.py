@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client._clock import clock
-from airflow_provider_service.client._definitions import are_same, running, with_defaults
+from airflow_provider_service.client._definitions import are_same, is_as_defined, running, with_defaults
 from airflow_provider_service.client.errors import (
     ServiceConflictError,
     ServiceError,
@@ -46,7 +46,7 @@ class Rollback:
         self._client, self._writer, self._known_ids = client, writer, known_ids
         self._changes: dict[str, tuple[Workflow, bool]] = {}
         self._created: dict[str, str | None] = {}
-        self._projects: dict[str, str | None] = {}
+        self._sent: dict[str, tuple[Mapping[str, Any], str | None]] = {}
         self._tags: dict[str, str] = {}
 
     @property
@@ -63,9 +63,13 @@ class Rollback:
         """Record the state of a workflow that is about to be changed."""
         self._changes[before.id] = (before, has_other_tags)
 
-    def note_creation(self, name: str, project_id: str | None) -> None:
+    def note_creation(self, desired: Mapping[str, Any], project_id: str | None) -> None:
         """Record that a workflow is about to be created: the answer with its id may be lost."""
-        self._created[name], self._projects[name] = None, project_id
+        self._created[desired["name"]], self._sent[desired["name"]] = None, (desired, project_id)
+
+    def note_refused(self, name: str) -> None:
+        """Record that the service refused to create a workflow, so that one of this name is somebody else's."""
+        del self._created[name]
 
     def note_created(self, name: str, workflow_id: str) -> None:
         """Record the id of a created workflow."""
@@ -197,7 +201,8 @@ class Rollback:
             self._client.tags.delete(tag_id)
 
     def _lost(self, name: str) -> list[str]:
-        """Return the ids of workflows whose creation was not answered: before, no unknown workflow had the name."""
-        listed = self._client.workflows.list(name=name, project_id=self._projects[name], exclude_pinned_data=True)
-        found = (one for one in listed if one.name == name and not one.is_archived)
+        """Return the ids of workflows whose creation was not answered: new ones that are still as they were sent."""
+        desired, project_id = self._sent[name]
+        listed = self._client.workflows.list(name=name, project_id=project_id, exclude_pinned_data=True)
+        found = (one for one in listed if not (one.active or one.is_archived) and is_as_defined(one, desired))
         return [one.id for one in found if one.id not in self._known_ids]
