@@ -11,6 +11,9 @@ import time
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_provider_service._core.instances.apply import apply_plan
+from airflow_provider_service._core.instances.planning import DeploymentTarget, make_plan
+from airflow_provider_service._core.instances.source import read_source
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client._lookup import get_workflow
 from airflow_provider_service.client.errors import ServiceDeploymentError
@@ -236,6 +239,34 @@ def test_what_somebody_else_changes_meanwhile_is_not_reported_as_put_back(client
             ServiceDeploymentError, match="could be rolled back: workflow 'parent': it differs from what it was"
         ):
             deploy([child(), parent("elsewhere"), REFUSED])
+
+
+@pytest.mark.parametrize("act", [edits, publishes, deactivates])
+@pytest.mark.parametrize("source", [[child(), parent("elsewhere", tags=["new"])], [parent(tags=["new"])]])
+def test_what_somebody_changes_after_the_plan_is_neither_overwritten_nor_rolled_back(
+    client, deploy, before, before_request, act, source
+):
+    [held], found = client.workflows.list(name="parent"), []
+
+    def acts():
+        act(held, client)
+        found.append(state_of(client))
+
+    before_request("POST", "/tags$", acts)
+    with pytest.raises(ServiceDeploymentError, match=r"'parent': somebody has changed .*Nothing had been") as caught:
+        deploy(source)
+    assert state_of(client) == found[0]
+    assert not caught.value.final
+
+
+def test_only_workflows_that_are_changed_are_read_again_after_the_plan(client, simulator):
+    many = [workflow(f"w{number}", webhook(f"w{number}")) for number in range(4)]
+    target = DeploymentTarget(client)
+    apply_plan(make_plan(read_source(many), target), target)
+    plan = make_plan(read_source([workflow("w0", webhook("other"), active=True), *many[1:]]), target)
+    simulator.clear_requests()
+    apply_plan(plan, target)
+    assert [one.method for one in simulator.requests] == ["GET", "PUT", "POST"]
 
 
 class KilledError(BaseException):

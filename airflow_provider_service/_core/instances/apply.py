@@ -13,10 +13,12 @@ from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._lookup import create_tag
 from airflow_provider_service.client._webhook_conflicts import with_holder
 from airflow_provider_service.client.errors import ServiceConflictError, ServiceDeploymentError, ServiceError
+from airflow_provider_service.client.models._workflows import writable
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.instances.plan import DeploymentPlan, WorkflowChange
     from airflow_provider_service._core.instances.planning import DeploymentTarget
+    from airflow_provider_service.client.models import Workflow
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +40,7 @@ class _Deployment:
         self._writer = Writer(target.client)
         existing = frozenset(one.workflow_id for one in plan.every if one.before)
         self._rollback = Rollback(target.client, self._writer, existing.union(target.workflow_ids.values()))
+        self._begun: set[str] = set()
         self._tag_ids: dict[str, str] = {}
         self._step = "starting"
         #: Ids by the tokens that stand for them in definitions; the id of an existing workflow stands for itself.
@@ -89,14 +92,26 @@ class _Deployment:
             if is_new:
                 self._rollback.note_tag(str(tag.id), name)
 
+    def _begin(self, change: WorkflowChange) -> None:
+        """Before the first change of an existing workflow, note it for the rollback.
+
+        :raises ServiceError: somebody has changed it since the plan was made, and would lose that change.
+        """
+        if change.before is None or change.workflow_id in self._begun:
+            return
+        if _state(self._client.workflows.get(change.workflow_id)) != _state(change.before):
+            raise ServiceError("somebody has changed the workflow since the plan was made; repeat the deployment")
+        self._begun.add(change.workflow_id)
+        self._rollback.note(change)
+
     def _deactivate(self, change: WorkflowChange) -> None:
         self._step = f"deactivating {change.name!r}"
-        self._rollback.note(change)
+        self._begin(change)
         self._client.workflows.deactivate(change.workflow_id)
 
     def _archive(self, change: WorkflowChange) -> None:
         self._step = f"archiving {change.name!r}"
-        self._rollback.note(change)
+        self._begin(change)
         self._client.workflows.archive(change.workflow_id)
 
     def _create(self, change: WorkflowChange) -> None:
@@ -118,14 +133,12 @@ class _Deployment:
 
     def _write(self, change: WorkflowChange) -> None:
         self._step = f"writing {change.name!r}"
-        if change.before is not None:
-            self._rollback.note(change)
+        self._begin(change)
         self._writer.write_draft(self._ids[change.workflow_id], with_ids(change.desired, self._ids))
 
     def _tag(self, change: WorkflowChange, tags: Sequence[str]) -> None:
         self._step = f"setting the tags of {change.name!r}"
-        if change.before is not None:
-            self._rollback.note(change)
+        self._begin(change)
         self._client.workflows.update_tags(self._ids[change.workflow_id], [self._tag_ids[tag] for tag in tags])
 
     def _publish(self, changes: Sequence[WorkflowChange]) -> None:
@@ -153,8 +166,7 @@ class _Deployment:
 
     def _activate(self, change: WorkflowChange) -> None:
         self._step = f"activating {change.name!r}"
-        if change.before is not None:
-            self._rollback.note(change)
+        self._begin(change)
         self._client.workflows.activate(self._ids[change.workflow_id])
 
     def _record(self) -> None:
@@ -169,6 +181,14 @@ class _Deployment:
             self._writer.write_draft(record.existing.id, desired)
             return
         self._created(desired, self._target.project_id)
+
+
+def _state(workflow: Workflow) -> tuple[object, ...]:
+    """What a person sees of a workflow; its dates may change when it runs, as its static data do."""
+    content = {**writable(workflow), "staticData": None}
+    tags = {tag.id for tag in workflow.tags or ()}
+    versions = (workflow.version_id, workflow.active_version_id)
+    return content, tags, versions, workflow.active, bool(workflow.is_archived)
 
 
 def _failure(step: str, error: ServiceError, left: Sequence[str], changed: Sequence[str]) -> ServiceDeploymentError:
