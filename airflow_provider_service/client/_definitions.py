@@ -148,6 +148,12 @@ def with_defaults(settings: Mapping[str, Any] | None, existing: Mapping[str, Any
     return {**{name: _DEFAULTS[name] for name in existing or () if name in _DEFAULTS}, **(settings or {})}
 
 
+def settings_that_stay(settings: Mapping[str, Any] | None, existing: Mapping[str, Any] | None) -> list[str]:
+    """Return the names of existing settings that the new ones lack and no update removes, as they have no default."""
+    removable = {*_DEFAULTS, *_SETTINGS_NOT_KEPT, *(settings or ())}
+    return sorted(name for name, value in (existing or {}).items() if value and name not in removable)
+
+
 def are_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two workflows are the same in every field that an update accepts, except for their static data."""
     every = {name: other.get(name) for name in (one.keys() | other.keys()) - {"staticData"}}

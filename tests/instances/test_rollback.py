@@ -198,6 +198,17 @@ def test_a_workflow_that_somebody_deletes_meanwhile_needs_no_rollback(client, de
     assert [*client.workflows.list()] == []
 
 
+def test_a_setting_that_the_service_cannot_remove_is_named(client, deploy, caplog):
+    deploy([workflow("one", webhook("one"))])
+    changed = [workflow("one", webhook("one"), settings={"redactionPolicy": "all", "timezone": "UTC"})]
+    with pytest.raises(ServiceDeploymentError, match=r"'one': the service cannot remove .*: redactionPolicy$"):
+        deploy([*changed, REFUSED])
+    caplog.clear()
+    assert deploy([workflow("one", webhook("one"))]) == {"unchanged": ["one"]}
+    assert "'one' has settings that its definition lacks" in caplog.text
+    assert "they stay: redactionPolicy" in caplog.text
+
+
 def edits(one, other):
     other.workflows.update(one.id, one.name, [webhook("mine")], {}, {}, publish_if_active=False)
 

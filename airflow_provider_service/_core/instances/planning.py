@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -23,10 +24,12 @@ from airflow_provider_service.client._definitions import (
     read_definition,
     running,
     runs_as_defined,
+    settings_that_stay,
     tag_names,
     with_defaults,
 )
 from airflow_provider_service.client._ids import is_plain_id
+from airflow_provider_service.client._texts import one_line
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.instances.directory import Entry
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.instances.workflow_references import Kind
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models import Workflow
+
+log = logging.getLogger(__name__)
 
 _KEPT_IN_NODES = ("id", "webhookId")
 
@@ -167,7 +172,14 @@ class _Planner:
         desired = read_definition(mapped, f"the definition of {source.name!r}")
         if before and source.id == before.id and source.name == name_with_id(before.name, before.id):
             desired["name"] = before.name  # the source's name has the id appended, because others share the name
-        return {**desired, "settings": with_defaults(desired["settings"], before.settings if before else None)}
+        existing = before.settings if before else None
+        if kept := settings_that_stay(desired["settings"], existing):
+            log.warning(
+                "%r has settings that its definition lacks and the service cannot remove; they stay: %s",
+                source.name,
+                one_line(", ".join(kept)),
+            )
+        return {**desired, "settings": with_defaults(desired["settings"], existing)}
 
     def _is_active(self, source: Source, before: Workflow | None) -> bool:
         if self._activate is not None:

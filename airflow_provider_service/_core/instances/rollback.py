@@ -9,7 +9,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client._clock import clock
-from airflow_provider_service.client._definitions import are_same, is_as_defined, running, with_defaults
+from airflow_provider_service.client._definitions import (
+    are_same,
+    is_as_defined,
+    running,
+    settings_that_stay,
+    with_defaults,
+)
 from airflow_provider_service.client.errors import (
     ServiceConflictError,
     ServiceError,
@@ -189,6 +195,8 @@ class Rollback:
         same_state = is_as_visible and before.active == now.active and are_same(running(now), running(before))
         if not same_state or not are_same(writable(now), writable(before)):
             raise ServiceError("it differs from what it was before, even though the service accepted every change")
+        if kept := settings_that_stay(before.settings, now.settings):
+            raise ServiceError(f"the service cannot remove settings that were not set before: {', '.join(kept)}")
 
     def _remove(self, name: str) -> None:
         workflow_id = self._created[name]
