@@ -77,16 +77,22 @@ def files(client: ServiceClient, tmp_path: Path) -> Callable[..., dict[str, str]
 
 
 @pytest.fixture
-def before_request(simulator: ServiceSimulator) -> Callable[[str, str, Callable[[], object]], None]:
-    """``before_request(method, path, act)`` lets somebody act just before the first request to that path is served."""
+def before_request(
+    simulator: ServiceSimulator, client: ServiceClient
+) -> Callable[[str, str, Callable[[ServiceClient], object]], None]:
+    """``before_request(method, path, act)``: somebody acts just before the first request to that path is served."""
 
-    def prepare(method: str, path: str, act: Callable[[], object]) -> None:
+    def prepare(method: str, path: str, act: Callable[[ServiceClient], object]) -> None:
         waiting = [act]
+
+        def acts() -> None:
+            with ServiceClient(client.transport.config) as somebody_else:
+                waiting.pop()(somebody_else)
 
         def layer(app: Any) -> Any:
             async def around(scope: Any, receive: Any, send: Any) -> None:
                 if waiting and scope["method"] == method and re.search(path, scope["path"]):
-                    await asyncio.to_thread(waiting.pop())
+                    await asyncio.to_thread(acts)
                 await app(scope, receive, send)
 
             return around

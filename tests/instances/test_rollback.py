@@ -137,9 +137,9 @@ def test_a_lost_answer_to_a_creation_leaves_nothing(client, simulator, deploy, b
 def test_a_workflow_that_somebody_else_creates_meanwhile_is_never_deleted(
     client, simulator, deploy, before_request, fault
 ):
-    def create():
-        made = client.workflows.create("fresh", [webhook("theirs")], {}, {})
-        client.workflows.activate(made.id)
+    def create(other):
+        made = other.workflows.create("fresh", [webhook("theirs")], {}, {})
+        other.workflows.activate(made.id)
 
     before_request("POST", "/tags$", create)
     simulator.inject(fault, status=403, method="POST", path="/workflows$", skip=1)
@@ -182,17 +182,27 @@ def test_a_version_that_cannot_be_published_again_is_named(client, simulator, de
 def test_a_tag_that_somebody_deletes_meanwhile_is_named_and_the_others_are_set_again(client, deploy, before_request):
     deploy([workflow("one", webhook("one"), tags=["keep", "old"])])
     old = next(tag.id for tag in client.tags.list() if tag.name == "old")
-    before_request("POST", "/activate$", lambda: client.tags.delete(old))
+    before_request("POST", "/activate$", lambda other: other.tags.delete(old))
     with pytest.raises(ServiceDeploymentError, match=r"workflow 'one': tags that it had no longer exist: 'old'$"):
         deploy([workflow("one", webhook("one"), tags=["new"]), REFUSED])
     [held] = client.workflows.list(name="one")
     assert [tag.name for tag in held.tags] == ["keep"]
 
 
+def test_a_new_tag_that_somebody_else_uses_meanwhile_stays(client, deploy, before_request):
+    deploy([workflow("one", webhook("one"))])
+    tagged = [workflow("one", webhook("one"), tags=["new"])]
+    before_request("POST", "/activate$", lambda other: deploy(tagged, to=other))
+    with pytest.raises(ServiceDeploymentError, match="Everything that it had changed was rolled back: 'z'"):
+        deploy([REFUSED])
+    [held] = client.workflows.list()
+    assert (held.name, [tag.name for tag in held.tags]) == ("one", ["new"])
+
+
 def test_a_workflow_that_somebody_deletes_meanwhile_needs_no_rollback(client, deploy, before_request):
     deploy([workflow("one", webhook("one"))])
     [held] = client.workflows.list()
-    before_request("POST", "/activate$", lambda: client.workflows.delete(held.id))
+    before_request("POST", "/activate$", lambda other: other.workflows.delete(held.id))
     with pytest.raises(ServiceDeploymentError, match="Everything that it had changed was rolled back"):
         deploy([workflow("one", webhook("two")), REFUSED])
     assert [*client.workflows.list()] == []
@@ -259,9 +269,9 @@ def test_what_somebody_changes_after_the_plan_is_neither_overwritten_nor_rolled_
 ):
     [held], found = client.workflows.list(name="parent"), []
 
-    def acts():
-        act(held, client)
-        found.append(state_of(client))
+    def acts(other):
+        act(held, other)
+        found.append(state_of(other))
 
     before_request("POST", "/tags$", acts)
     with pytest.raises(ServiceDeploymentError, match=r"'parent': somebody has changed .*Nothing had been") as caught:

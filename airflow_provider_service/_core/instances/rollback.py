@@ -106,7 +106,7 @@ class Rollback:
         for one in refused:
             self._attempt(left, self._named(one), partial(self._restore, *self._changes[one]))
         for tag_id, name in self._tags.items():
-            self._attempt(left, f"the new tag {name!r}", partial(self._remove_tag, tag_id))
+            self._attempt(left, f"the new tag {name!r}", partial(self._remove_tag, tag_id, name))
         return left
 
     def _restore_each(self, workflow_ids: Iterable[str], left: list[str]) -> list[str]:
@@ -204,7 +204,12 @@ class Rollback:
         for one in found:
             self._writer.delete(one)
 
-    def _remove_tag(self, tag_id: str) -> None:
+    def _remove_tag(self, tag_id: str, name: str) -> None:
+        # Not by the name: the service would take one with a comma for several.
+        listed = self._client.workflows.list(exclude_pinned_data=True)
+        if any(tag.id == tag_id for one in listed for tag in one.tags or ()):
+            log.info("The new tag %r stays, because a workflow has it", name)
+            return
         with suppress(ServiceNotFoundError):
             self._client.tags.delete(tag_id)
 
