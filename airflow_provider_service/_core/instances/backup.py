@@ -35,15 +35,18 @@ from airflow_provider_service._core.instances.restore_reading import problem_of_
 from airflow_provider_service._core.instances.restore_record import is_record
 from airflow_provider_service._core.object_storage import address_of, whole_file
 from airflow_provider_service._core.rows.formats import JsonLinesFormat
+from airflow_provider_service._core.rows.load import rows_by_id
 from airflow_provider_service._core.rows.progress import Progress
 from airflow_provider_service._core.rows.values import column_types
 from airflow_provider_service.client._definitions import are_same, running
+from airflow_provider_service.client.errors import ServiceError
 from airflow_provider_service.client.models._workflows import writable
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.object_storage import StoredPath
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models import DataTable
+    from airflow_provider_service.client.models._data_table_rows import Row
 
 log = logging.getLogger(__name__)
 
@@ -157,13 +160,24 @@ def hashed_rows(
 
     :param types: types of the columns to write, by name.
     :param file: the file to write to; None to only hash the rows.
+    :raises ServiceError: one of the columns no longer exists.
     """
     hashing = Hashing(file)
     progress = Progress(f"Read of {table.name!r}")
-    rows = progress.counting(client.data_table_rows.list(table.id))
+    rows = progress.counting(_with_columns(rows_by_id(client, table.id), table, types))
     JsonLinesFormat().write(hashing, types, rows)  # type: ignore[arg-type]
     hashing.rows = progress.count
     return hashing
+
+
+def _with_columns(rows: Iterator[Row], table: DataTable, types: Mapping[str, str]) -> Iterator[Row]:
+    for row in rows:
+        if missing := [name for name in types if name not in row]:
+            raise ServiceError(
+                f"data table {table.name!r} no longer has the column {missing[0]!r}, which was renamed or deleted "
+                "while the table was read; run the task again"
+            )
+        yield row
 
 
 def _write_workflows(archive: ArchiveWriter, inventory: Inventory) -> int:

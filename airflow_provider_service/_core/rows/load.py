@@ -95,7 +95,7 @@ def _count(client: Resources, table_id: str, start: int = 1, end: int | None = N
     """Count the rows with ids from ``start`` to below ``end``, or to the last; None if they cannot be read."""
     progress = Progress("Counted")
     try:
-        for _ in progress.counting(_ids_between(client, table_id, start, end)):
+        for _ in progress.counting(rows_by_id(client, table_id, start, end)):
             pass
     except ServiceForbiddenError:
         raise  # a replace has to read ids
@@ -105,26 +105,31 @@ def _count(client: Resources, table_id: str, start: int = 1, end: int | None = N
     return progress.count
 
 
-def _ids_between(client: Resources, table_id: str, start: int, end: int | None) -> Iterator[int]:
-    # Each page begins after the last id, because a cursor makes the service pass over all rows before it.
+def rows_by_id(client: Resources, table_id: str, start: int = 1, end: int | None = None) -> Iterator[Row]:
+    """Yield the rows with ids from ``start`` to below ``end``, or to the last, with one page in memory at a time.
+
+    Each page begins after the last id. With a cursor, rows would be missed if earlier ones were deleted meanwhile, and
+    the service would pass over all rows before it.
+    """
     size = client.transport.config.page_size
     while True:
         rows = client.data_table_rows.list(table_id, filter=_between(start, end), sort_by="id:asc", limit=size)
         try:
-            page = [int(checked_row(row, table_id)["id"]) for row in rows]
+            page = [checked_row(row, table_id) for row in rows]
         except ServiceAnswerTooLargeError:
             if size == 1:
                 raise
             size //= 2
             continue
-        if page and min(page) < start:
+        ids = [int(row["id"]) for row in page]
+        if ids and min(ids) < start:
             raise ServiceUnexpectedResponseError(
                 "the filter was ignored", method="GET", path=f"/data-tables/{table_id}/rows"
             )
         yield from page
         if len(page) < size:
             return
-        start = max(page) + 1
+        start = max(ids) + 1
 
 
 def _report_deleted(counts: Sequence[int | None]) -> int | None:
