@@ -99,3 +99,35 @@ def test_the_next_attempt_finishes_what_was_killed(client, second, second_client
     assert state_of(second_client) == expected
     assert [one.value for one in second_client.variables.list()] == ["eu"]
     assert len(list(second_client.credentials.list())) == 1
+
+
+def test_the_next_attempt_overwrites_nothing_else_that_has_changed_since(
+    client, second, second_client, execute, tmp_path
+):
+    fill(client)
+    path = str(tmp_path / "backup.zip")
+    execute(ServiceBackupOperator, path=path)
+
+    def restore(on_conflict):
+        return execute(ServiceRestoreOperator, path=path, service_conn_id="production", on_conflict=on_conflict)
+
+    restore("fail")
+    [child] = second_client.workflows.list(name="child")
+    [idle] = second_client.workflows.list(name="idle")
+    second_client.workflows.delete(idle.id)
+    second.inject("status", status=400, method="POST", path="/workflows$", body='"idle"')
+    with pytest.raises(AirflowFailException, match="while creating 'idle'"):
+        restore("fail")
+    [stock] = second_client.data_tables.list(filter={"name": "stock"})
+    second_client.data_table_rows.insert(stock.id, [{"s": "theirs"}])
+    second_client.workflows.update(child.id, "child", child.nodes, child.connections, {"timezone": "UTC"})
+    changed = state_of(second_client)
+    with pytest.raises(AirflowFailException, match="data_tables: 'stock'; workflows: 'child'"):
+        restore("fail")
+    assert state_of(second_client) == changed
+    second.clear_faults()
+    assert restore("skip")["left"] == {"data_tables": ["stock"], "workflows": ["child"]}
+    done = state_of(second_client)
+    assert done["workflows"].pop("idle")
+    changed["workflows"] = {name: one for name, one in changed["workflows"].items() if not name.startswith("Airflow")}
+    assert done == changed

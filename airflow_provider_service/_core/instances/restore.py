@@ -61,6 +61,12 @@ class RestorePlan:
         """Whether nothing has to be changed."""
         return not (self.workflows.changed or self.drafts or any(one.changes for one in self.objects.values()))
 
+    def begun(self) -> dict[str, list[str]]:
+        """Return the names of the objects to create or change, by kind."""
+        found = {kind: [one.name for one in plan.changes] for kind, plan in self.objects.items()}
+        changed = [one.name for one in self.workflows.changes if one.actions]
+        return {**found, WORKFLOWS: [*changed, *(name for name in self.drafts if name not in changed)]}
+
     def counts(self) -> dict[str, dict[str, int]]:
         """Return the numbers of objects by kind and by action."""
         found = {kind: _counts(plan, self.left.get(kind, ())) for kind, plan in self.objects.items()}
@@ -119,21 +125,23 @@ class Restore:
         """
         begun = Record(self.client, self.backup.digest).read()
         if begun is not None:
-            log.info("An earlier attempt began this restore; it left unchanged: %s", dict(begun) or "nothing")
-        keeps = begun if begun is not None else {}
-        is_first = begun is None and self.on_conflict != "update"
+            log.info("An earlier attempt began this restore; this one finishes what that was to create or change")
+
+        def may_update(kind: str) -> Collection[str] | None:
+            return None if self.on_conflict == "update" else (begun or {}).get(kind, ())
+
         existing = Inventory(self.client)
         _require_projects(self.backup, existing)
         objects = ObjectsPlan(self.backup, existing)
         plans, left = {}, {}
         for kind, plan in objects.plans.items():
-            plans[kind], left[kind] = _without(plan, keeps.get(kind, ()), every_update=is_first)
+            plans[kind], left[kind] = _without(plan, may_update=may_update(kind))
         self._planned = objects.planned
-        workflows, left[WORKFLOWS] = self._plan_workflows(keeps.get(WORKFLOWS, ()), is_first=is_first)
-        drafts = [] if is_first else list(self._drafts(workflows))
+        workflows, left[WORKFLOWS] = self._plan_workflows(may_update=may_update(WORKFLOWS))
+        drafts = list(self._drafts(workflows))
         drafts += [name for name in self._new_drafts(workflows) if name not in drafts]
         left = {kind: names for kind, names in left.items() if names}
-        if is_first and self.on_conflict == "fail" and left:
+        if self.on_conflict == "fail" and left:
             _refuse_conflicts(left)
         return RestorePlan(plans, workflows, drafts, left, objects.gaps)
 
@@ -151,13 +159,13 @@ class Restore:
             return
         _require_possible(plan)
         if record.read() is None:
-            record.write(plan.left)
+            record.write(plan.begun())
         for kind, objects in plan.objects.items():
             for change in objects.changes:
                 log.info("%s: %s", kind, change.words())
                 change.perform(self.client)
         self._planned = {}
-        workflows, _ = self._plan_workflows(plan.left.get(WORKFLOWS, ()), is_first=False)
+        workflows, _ = self._plan_workflows(plan.left.get(WORKFLOWS, ()))
         apply_plan(workflows, self._target(self._known_ids(Directory(self.client).workflows)))
         self._write_drafts(plan.left.get(WORKFLOWS, ()))
         self._compare(plan)
@@ -169,9 +177,9 @@ class Restore:
         differing = [
             f"{kind}: {change.words()}"
             for kind, one in objects.plans.items()
-            for change in _without(one, plan.left.get(kind, ()), every_update=False)[0].changes
+            for change in _without(one, plan.left.get(kind, ()))[0].changes
         ]
-        workflows, _ = self._plan_workflows(plan.left.get(WORKFLOWS, ()), is_first=False)
+        workflows, _ = self._plan_workflows(plan.left.get(WORKFLOWS, ()))
         differing += map(str, workflows.changed)
         differing += [f"draft of {name!r}" for name in self._drafts(workflows)]
         if differing:
@@ -189,17 +197,24 @@ class Restore:
         }
         return DeploymentTarget(self.client, project_ids=ids, planned=self._planned, workflow_ids=workflow_ids)
 
-    def _plan_workflows(self, keeps: Sequence[str], *, is_first: bool) -> tuple[DeploymentPlan, list[str]]:
-        """Return the plan for the workflows, and the names of those that differ and stay unchanged."""
+    def _plan_workflows(
+        self, keeps: Collection[str] = (), may_update: Collection[str] | None = None
+    ) -> tuple[DeploymentPlan, list[str]]:
+        """Return the plan for the workflows, and the names of those that differ and stay unchanged.
+
+        :param keeps: names of workflows that stay unchanged.
+        :param may_update: names of the only existing workflows that may be changed; None for all others.
+        """
         existing, stored = Directory(self.client).workflows, self.backup.workflows
         known = self._known_ids(existing)
         others = Counter(one.name for one in existing.values() if one.id not in known.values())
         ambiguous = [name for name in stored if name not in known and others[name] > 1]
-        left = [name for name in stored if name in keeps or (is_first and name in ambiguous)]
+        kept = {*keeps, *(() if may_update is None else stored.keys() - {*may_update})}
+        left = [name for name in stored if name in keeps or (name in kept and name in ambiguous)]
         plan = self._make(left, known)
-        if is_first:
-            drafts = set(self._drafts(plan))
-            more = [one.name for one in plan.changes if one.before and (one.actions or one.name in drafts)]
+        if may_update is not None:
+            changed = {*self._drafts(plan), *(one.name for one in plan.changes if one.actions)}
+            more = [one.name for one in plan.changes if one.before and one.name in changed & kept]
             if more:
                 left += more
                 plan = plan if self.on_conflict == "fail" else self._make(left, known)
@@ -245,7 +260,7 @@ class Restore:
         }
 
     def _write_drafts(self, keeps: Sequence[str]) -> None:
-        plan, _ = self._plan_workflows(keeps, is_first=False)
+        plan, _ = self._plan_workflows(keeps)
         writer = Writer(self.client)
         for name, desired in self._drafts(plan).items():
             log.info("Writing the draft of %r", name)
@@ -257,9 +272,12 @@ def _counts(plan: DesiredStatePlan, left: Sequence[str]) -> dict[str, int]:
     return {"created": created, "updated": updated, "unchanged": plan.unchanged, "left": len(left)}
 
 
-def _without(plan: DesiredStatePlan, keeps: Sequence[str], *, every_update: bool) -> tuple[DesiredStatePlan, list[str]]:
+def _without(
+    plan: DesiredStatePlan, keeps: Collection[str] = (), may_update: Collection[str] | None = None
+) -> tuple[DesiredStatePlan, list[str]]:
     """Return a plan without the updates of objects that stay unchanged, and the names of these objects."""
-    left = [one for one in plan.changes if one.action == "update" and (every_update or one.name in keeps)]
+    updates = [one for one in plan.changes if one.action == "update"]
+    left = [one for one in updates if one.name in keeps or (may_update is not None and one.name not in may_update)]
     return replace(plan, changes=[one for one in plan.changes if one not in left]), [one.name for one in left]
 
 

@@ -1,8 +1,8 @@
-"""The record of a restore that has begun, kept in the instance: the objects that stay unchanged.
+"""The record of a restore that has begun, kept in the instance: the objects that it creates or changes.
 
-A killed restore leaves incomplete objects, which cannot be distinguished from those that others have changed. The
-record lists the objects that existed before, so the next attempt may finish all others. It is an inactive workflow with
-a note, which every server and plan supports, and is written in one call.
+A killed restore leaves incomplete objects, which cannot be distinguished from those that others have changed. The next
+attempt may finish only those that the record lists. It is an inactive workflow with a note, which every server and plan
+supports, and is written in one call.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Record:
         self._client, self._name = client, _NAME + digest[:_DIGEST_CHARS]
 
     def read(self) -> Mapping[str, Sequence[str]] | None:
-        """Return the names of objects that stay unchanged, by kind; None if no restore has begun.
+        """Return the names of the objects to create or change, by kind; None if no restore has begun.
 
         :raises ServiceInputError: somebody has changed the record.
         """
@@ -52,17 +52,17 @@ class Record:
         try:
             # The first one was written before anything was changed.
             oldest = min(found, key=lambda one: str(one.created_at))
-            left = note_data(oldest)
-            return {str(kind): [str(name) for name in names] for kind, names in left.items()}
+            begun = note_data(oldest)
+            return {str(kind): [str(name) for name in names] for kind, names in begun.items()}
         except (AttributeError, TypeError, ValueError):
             raise ServiceInputError(
                 f"somebody has changed the workflow {self._name!r}, which records how an earlier attempt began; "
                 "delete it to start over"
             ) from None
 
-    def write(self, left: Mapping[str, Sequence[str]]) -> None:
-        """Record the objects that stay unchanged, before anything is changed."""
-        note = note_node(_WORDS, dict(left))
+    def write(self, begun: Mapping[str, Sequence[str]]) -> None:
+        """Record the objects to create or change, before anything is changed."""
+        note = note_node(_WORDS, dict(begun))
         self._client.workflows.create(self._name, [note], {}, {})
 
     def delete(self) -> None:
