@@ -65,9 +65,11 @@ class ObjectsPlan:
 
     def _offered(self, kind: str, desired: Sequence[Any], existing: object) -> bool:
         if desired and existing is None:
-            why = next((gap.why for gap in self._existing.gaps if gap.what == kind), "")
-            self.gaps.append(Gap(f"{len(desired)} {kind}", why))
+            self.gaps.append(Gap(f"{len(desired)} {kind}", self._why_not(kind)))
         return bool(desired) and existing is not None
+
+    def _why_not(self, kind: str) -> str:
+        return next((gap.why for gap in self._existing.gaps if gap.what == kind), "")
 
     def _projects(self) -> DesiredStatePlan:
         projects = self._contents.projects or []
@@ -104,6 +106,10 @@ class ObjectsPlan:
         variables = self._contents.variables or []
         if not self._offered("variables", variables, self._existing.variables):
             return DesiredStatePlan([], 0)
+        if self._existing.team_projects is None and (owned := [one for one in variables if one.project is not None]):
+            # For the whole instance, one of them could replace a variable of the same key.
+            self.gaps.append(Gap(f"{len(owned)} variables of projects", self._why_not("projects")))
+            variables = [one for one in variables if one.project is None]
         changes, unchanged = [], 0
         for project in sorted({one.project for one in variables}, key=str):
             values = {one.key: one.value for one in variables if one.project == project}

@@ -1,0 +1,44 @@
+"""Objects of team projects, in a backup and in instances that hide projects or hold equal names."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_service.operators.backups import ServiceBackupOperator, ServiceRestoreOperator
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / "backup.zip")
+
+
+@pytest.fixture
+def back_up(execute, path):
+    return lambda: execute(ServiceBackupOperator, path=path)
+
+
+@pytest.fixture
+def restore(execute, path, second):
+    """``restore()`` restores into the second instance."""
+    return lambda **arguments: execute(ServiceRestoreOperator, path=path, service_conn_id="production", **arguments)
+
+
+@pytest.fixture
+def tokens(client):
+    """A variable of the whole instance, and one of the same key in a project."""
+    client.variables.create("TOKEN", "global")
+    client.variables.create("TOKEN", "sales only", project_id=client.projects.create("Sales").id)
+
+
+@pytest.mark.parametrize("on_conflict", ["fail", "skip", "update"])
+def test_a_key_that_may_not_list_projects_writes_no_variables_of_projects(
+    tokens, back_up, restore, second, second_client, on_conflict
+):
+    back_up()
+    second_client.variables.create("TOKEN", "global")
+    second.inject("status", status=403, path="/projects$", times=None)
+    assert [one["what"] for one in restore(on_conflict=on_conflict)["not_restored"]] == [
+        "1 projects",
+        "1 variables of projects",
+    ]
+    assert [(one.key, one.value) for one in second_client.variables.list()] == [("TOKEN", "global")]
