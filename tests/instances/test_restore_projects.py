@@ -42,3 +42,13 @@ def test_a_key_that_may_not_list_projects_writes_no_variables_of_projects(
         "1 variables of projects",
     ]
     assert [(one.key, one.value) for one in second_client.variables.list()] == [("TOKEN", "global")]
+
+
+def test_variables_of_projects_that_the_key_may_not_list_are_left_out(
+    tokens, simulator, back_up, restore, second_client
+):
+    simulator.inject("status", status=403, path="/projects$", times=None)
+    left_out = {one["what"]: one["why"] for one in back_up()["left_out"]}
+    assert left_out["variable 'TOKEN' of a project"] == "its project is not in the backup"
+    restore()
+    assert [(one.key, one.value) for one in second_client.variables.list()] == [("TOKEN", "global")]

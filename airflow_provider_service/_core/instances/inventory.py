@@ -22,7 +22,7 @@ from airflow_provider_service.client.resources._folders import ROOT
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
-    from airflow_provider_service.client.models import DataTable, Project
+    from airflow_provider_service.client.models import DataTable, Project, Variable
 
 T = TypeVar("T")
 #: What identifies a data table: the name of its team project, and its own name.
@@ -50,16 +50,18 @@ class Inventory:
         """The variables of the instance and of its team projects."""
 
         def read() -> list[VariableEntry]:
-            listed = self.client.variables.list()
-            entries = (
-                VariableEntry(
-                    key=one.key, value=one.value, project=self._team_name(one.project.id if one.project else None)
-                )
-                for one in listed
-            )
-            return sorted(entries, key=lambda one: (one.project or "", one.key))
+            entries = (self._variable(one) for one in self.client.variables.list())
+            return sorted((one for one in entries if one), key=lambda one: (one.project or "", one.key))
 
         return self._offered("variables", read)
+
+    def _variable(self, variable: Variable) -> VariableEntry | None:
+        project = self._team_name(variable.project.id) if variable.project else None
+        if variable.project and project is None:
+            # Without its project, it would be a variable of the whole instance, where another one may have its key.
+            self.gaps.note(Gap(f"variable {variable.key!r} of a project", "its project is not in the backup"))
+            return None
+        return VariableEntry(key=variable.key, value=variable.value, project=project)
 
     @cached_property
     def team_projects(self) -> Mapping[str, Project] | None:
