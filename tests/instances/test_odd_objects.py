@@ -184,3 +184,24 @@ def test_callers_of_another_form_are_left_to_the_service(execute, client, caller
     with pytest.raises(AirflowFailException, match=r"callerIds|settings"):
         execute(ServiceDeployWorkflowsOperator, source=[{**workflow("odd"), "settings": {"callerIds": callers}}])
     assert list(client.workflows.list()) == []
+
+
+def test_a_workflow_that_names_deleted_objects_can_be_restored_to_its_own_instance(
+    execute, client, deploy, path, second
+):
+    mail = client.credentials.create("mail", "httpHeaderAuth", {"name": "x", "value": "y"})
+    held = {"httpHeaderAuth": {"id": mail.id, "name": "mail"}}
+    get = node("Get", "httpRequest", {"url": "http://127.0.0.1:9"}, credentials=held)
+    settings = {"errorWorkflow": {"name": "handler"}}
+    deploy([workflow("handler", node("E", "errorTrigger")), workflow("w", webhook("w"), get, settings=settings)])
+    [handler] = client.workflows.list(name="handler")
+    client.workflows.archive(handler.id)
+    client.credentials.delete(mail.id)
+    gaps = left_out(execute(ServiceBackupOperator, path=path))
+    assert [one for one in gaps if "workflow 'w'" in one] == [
+        "the credential of type httpHeaderAuth 'mail' of workflow 'w', node 'Get'",
+        f"the workflow with the id {handler.id} of workflow 'w', setting errorWorkflow",
+    ]
+    assert execute(ServiceRestoreOperator, path=path)["outcome"] == "unchanged"
+    with pytest.raises(AirflowFailException, match="'w', node 'Get': there is no credential"):
+        execute(ServiceRestoreOperator, path=path, service_conn_id="production")

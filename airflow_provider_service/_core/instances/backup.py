@@ -33,6 +33,7 @@ from airflow_provider_service._core.instances.gaps import Gap
 from airflow_provider_service._core.instances.inventory import Inventory, columns_of
 from airflow_provider_service._core.instances.restore_reading import problem_of_table, problem_of_workflow, read_backup
 from airflow_provider_service._core.instances.restore_record import is_record
+from airflow_provider_service._core.instances.workflow_references import with_references
 from airflow_provider_service._core.object_storage import address_of, whole_file
 from airflow_provider_service._core.rows.formats import JsonLinesFormat
 from airflow_provider_service._core.rows.load import rows_by_id
@@ -43,6 +44,8 @@ from airflow_provider_service.client.errors import ServiceError
 from airflow_provider_service.client.models._workflows import writable
 
 if TYPE_CHECKING:
+    from airflow_provider_service._core.instances.directory import Directory
+    from airflow_provider_service._core.instances.workflow_references import Named
     from airflow_provider_service._core.object_storage import StoredPath
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models import DataTable
@@ -198,10 +201,27 @@ def _write_workflows(archive: ArchiveWriter, inventory: Inventory) -> int:
         if problem := problem_of_workflow(entry):
             inventory.gaps.leave_out("workflow", one, problem)
             continue
+        for named in _dead_references(entry, directory):
+            why = "it does not exist, or this key may not see it; another instance cannot get the workflow without it"
+            inventory.gaps.note(Gap(f"the {named} of workflow {one.name!r}, {named.place}", why))
         count += 1
         archive.write_json(f"{WORKFLOWS}/{file_stem(one.name, one.id, taken)}.json", entry.model_dump(mode="json"))
     log.info("Workflows read: %d", count)
     return count
+
+
+def _dead_references(entry: WorkflowEntry, directory: Directory) -> list[Named]:
+    """Return the objects that a workflow names by their ids, because their names are not known."""
+    found: list[Named] = []
+
+    def note(named: Named) -> Named:
+        if named.id is not None and not (named.kind == "workflow" and named.id in directory.workflows):
+            found.append(named)
+        return named
+
+    for definition in (entry.definition, entry.draft or {}):
+        with_references(definition, note)
+    return found
 
 
 def _write_tables(archive: ArchiveWriter, inventory: Inventory) -> list[TableEntry] | None:

@@ -18,7 +18,7 @@ from airflow_provider_service._core.instances.order import called_by, circles, i
 from airflow_provider_service._core.instances.plan import Action, DeploymentPlan, WorkflowChange, refuse_all
 from airflow_provider_service._core.instances.resolving import Resolver
 from airflow_provider_service._core.instances.source import repeated_definitions
-from airflow_provider_service._core.instances.workflow_references import with_references
+from airflow_provider_service._core.instances.workflow_references import used_ids, with_references
 from airflow_provider_service.client._definitions import (
     is_as_defined,
     read_definition,
@@ -165,7 +165,7 @@ class _Planner:
         return line
 
     def _desired(self, source: Source, before: Workflow | None) -> dict[str, Any]:
-        used = _used_ids(before) if before else set()
+        used = used_ids(running(before)) if before else set()
         definition = {**source.definition, "nodes": _with_known_ids(source.definition["nodes"], before)}
         mapped = with_references(definition, lambda named: self._resolver.resolve(named, source.name, used))
         self._called[source.name], self._needed[source.name] = called_by(mapped), needed_by(mapped)
@@ -320,15 +320,3 @@ def _with_known_ids(nodes: Sequence[Any], before: Workflow | None) -> list[Any]:
         }
         filled.append({**kept, **node} if isinstance(node, Mapping) else node)
     return filled
-
-
-def _used_ids(workflow: Workflow) -> set[str]:
-    """Return the ids of everything that a workflow names."""
-    found: set[str] = set()
-
-    def note(named: Any) -> Any:
-        found.add(str(named.id))
-        return named
-
-    with_references(running(workflow), note)
-    return found

@@ -48,7 +48,8 @@ class Resolver:
         """Return the object as this instance has it.
 
         :param workflow: the workflow whose definition names it, for messages.
-        :param used: ids that the workflow already uses; one of them is preferred if several objects have the name.
+        :param used: ids that the workflow already uses; one of them is preferred if several objects have the name, and
+            kept if no object has it.
         """
         if named.is_kept:
             return named
@@ -72,6 +73,8 @@ class Resolver:
             # The service evaluates text in a definition that looks like one of its expressions.
             self.problems.append(f"{workflow!r}, {named.place}: the id of {requested} {NOT_PLAIN}")
             return named
+        if not chosen and named.id in used:
+            return named  # the workflow already names an object that was deleted since
         if len(chosen) != 1:
             self.problems.append(f"{workflow!r}, {named.place}: {self._why_not(requested, chosen)}")
             return named

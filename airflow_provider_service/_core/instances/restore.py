@@ -19,10 +19,11 @@ from airflow_provider_service._core.instances.planning import DeploymentTarget, 
 from airflow_provider_service._core.instances.resolving import Resolver
 from airflow_provider_service._core.instances.restore_objects import ObjectsPlan
 from airflow_provider_service._core.instances.restore_record import Record
-from airflow_provider_service._core.instances.workflow_references import with_references
+from airflow_provider_service._core.instances.workflow_references import used_ids, with_references
 from airflow_provider_service._core.instances.writing import Writer
 from airflow_provider_service.client._definitions import is_as_defined, read_definition
 from airflow_provider_service.client.errors import ServiceError, ServiceInputError
+from airflow_provider_service.client.models._workflows import writable
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.instances.directory import Entry
@@ -248,13 +249,14 @@ class Restore:
         names = [one.name for one in plan.changes]
         resolver = Resolver(self.client, Directory(self.client, planned=self._planned), names, by_id)
         resolver.ids.update(plan.known_ids)
+        existing = {one.name: one.before for one in plan.changes if one.before and one.before.active_version}
         desired = {}
         for one in stored:
             draft = one.draft_of(resolver.ids[one.name])
-            mapped = with_references(draft, partial(resolver.resolve, workflow=one.name, used=set()))
+            used = used_ids(writable(existing[one.name])) if one.name in existing else set()
+            mapped = with_references(draft, partial(resolver.resolve, workflow=one.name, used=used))
             desired[one.name] = read_definition(mapped, f"the draft of {one.name!r}")
         refuse_all(resolver.problems)
-        existing = {one.name: one.before for one in plan.changes if one.before and one.before.active_version}
         return {
             name: one for name, one in desired.items() if name in existing and not is_as_defined(existing[name], one)
         }

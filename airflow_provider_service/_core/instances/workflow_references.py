@@ -60,6 +60,18 @@ def with_references(definition: Mapping[str, Any], replace: Replace) -> dict[str
     return copy
 
 
+def used_ids(definition: Mapping[str, Any]) -> set[str]:
+    """Return the ids of everything that a definition names."""
+    found: set[str] = set()
+
+    def note(named: Named) -> Named:
+        found.add(str(named.id))
+        return named
+
+    with_references(definition, note)
+    return found
+
+
 def _node(node: Mapping[str, Any], replace: Replace) -> dict[str, Any]:
     place = f"node {node.get('name')!r}"
     copy = dict(node)
