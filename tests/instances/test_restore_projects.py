@@ -20,7 +20,9 @@ def back_up(execute, path):
 @pytest.fixture
 def restore(execute, path, second):
     """``restore()`` restores into the second instance."""
-    return lambda **arguments: execute(ServiceRestoreOperator, path=path, service_conn_id="production", **arguments)
+    return lambda **arguments: execute(
+        ServiceRestoreOperator, path=path, **{"service_conn_id": "production", **arguments}
+    )
 
 
 @pytest.fixture
@@ -52,3 +54,18 @@ def test_variables_of_projects_that_the_key_may_not_list_are_left_out(
     assert left_out["variable 'TOKEN' of a project"] == "its project is not in the backup"
     restore()
     assert [(one.key, one.value) for one in second_client.variables.list()] == [("TOKEN", "global")]
+
+
+def test_equal_credentials_of_other_projects_are_listed_as_not_restored(client, back_up, restore, second_client):
+    for name in ("A", "B"):
+        data, project = {"name": "x", "value": "y"}, client.projects.create(name)
+        client.credentials.create("mail", "httpHeaderAuth", data, project_id=project.id)
+    back_up()
+    for outcome in ("restored", "unchanged"):
+        done = restore()
+        assert (done["outcome"], [one["what"] for one in done["not_restored"]]) == (
+            outcome,
+            ["credential 'mail' of project 'A'"],
+        )
+    assert len(list(second_client.credentials.list())) == 1
+    assert restore(service_conn_id="service_default")["not_restored"] == []

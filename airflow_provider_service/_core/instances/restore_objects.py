@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service._airflow.arguments import require
+from airflow_provider_service._airflow.arguments import repeated, require
 from airflow_provider_service._core.instances.backup import hashed_rows
 from airflow_provider_service._core.instances.backup_contents import CredentialEntry, ProjectEntry, TableEntry
 from airflow_provider_service._core.instances.desired_state.changes import DesiredStateChange, DesiredStatePlan, Prune
@@ -129,8 +129,19 @@ class ObjectsPlan:
             return DesiredStatePlan([], 0)
         existing = {(one.name, one.type) for one in self._existing.credentials or ()}
         missing = {(one.name, one.type): one for one in desired if (one.name, one.type) not in existing}
+        self._note_equal_credentials(desired, missing.values())
         changes = [change for one in missing.values() for change in self._stub(one)]
         return DesiredStatePlan(changes, len({(one.name, one.type) for one in desired}) - len(missing))
+
+    def _note_equal_credentials(self, desired: Sequence[CredentialEntry], created: Iterable[CredentialEntry]) -> None:
+        """Note which of several equal credentials are not created: workflows find them by name and type."""
+        shared = repeated((one.name, one.type) for one in desired)
+        there = {(one.project, one.name, one.type) for one in (*(self._existing.credentials or ()), *created)}
+        for one in desired:
+            if (one.name, one.type) in shared and (one.project, one.name, one.type) not in there:
+                place = f"of project {one.project!r}" if one.project else "of a personal project"
+                why = "the instance has or gets another one of this name and type; workflows could not tell them apart"
+                self.gaps.append(Gap(f"credential {one.name!r} {place}", why))
 
     def _stub(self, entry: CredentialEntry) -> Iterator[DesiredStateChange]:
         try:
