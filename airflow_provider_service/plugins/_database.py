@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -126,6 +127,18 @@ def executions(dag_id: str | None = None, run_id: str | None = None) -> Executio
     return Executions(known, is_complete=oldest is None and len(found) <= MAX_EXECUTIONS)
 
 
+def xcom_text(stored: object) -> str | None:
+    """Read a text from the column ``value`` of an XCom; None if it holds anything else.
+
+    Airflow's own function would import the class that an XCom names, and raise what that raises.
+    """
+    text = stored.decode(errors="replace") if isinstance(stored, bytes) else stored  # bytes before Airflow 3
+    if isinstance(text, str) and text.startswith('"'):  # a text as JSON, not a text that Airflow stores as it is
+        with suppress(ValueError):
+            text = json.loads(text)
+    return text if isinstance(text, str) else None
+
+
 def _narrowed(query: Select[Any], model: Any, dag_id: str | None, run_id: str | None) -> Select[Any]:
     columns = ((model.dag_id, dag_id), (model.run_id, run_id))
     return query.where(*(column == value for column, value in columns if value is not None))
@@ -133,7 +146,7 @@ def _narrowed(query: Select[Any], model: Any, dag_id: str | None, run_id: str | 
 
 def _read(rows: Iterable[Any]) -> Iterator[TaskExecution]:
     for row in rows:
-        address = read_execution_url(XComModel.deserialize_value(row))
+        address = read_execution_url(xcom_text(row.value))
         if address is not None:
             state = None if row.state is None else str(row.state)
             key = (row.dag_id, row.task_id, row.map_index, row.run_id)

@@ -33,6 +33,7 @@ from airflow_provider_service.links.service import (
     ServiceExecutionLink,
     page_url,
 )
+from airflow_provider_service.plugins._database import xcom_text
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -161,9 +162,7 @@ def _state(session: Session, key: dict[str, Any], name: str) -> Any:
 
 def _text_of_xcom(session: Session, key: dict[str, Any], name: str) -> str | None:
     """Read a text that the latest attempt has pushed; None if there is no text."""
-    row = session.scalar(select(XComModel).filter_by(**key, key=name))
-    value = None if row is None else XComModel.deserialize_value(row)
-    return value if isinstance(value, str) else None
+    return xcom_text(session.scalar(select(XComModel.value).filter_by(**key, key=name)))
 
 
 def _earlier(session: Session, key: dict[str, Any], latest: int) -> list[tuple[int, str | None, Any, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import uuid
 from collections.abc import Callable, Iterator
@@ -229,6 +230,16 @@ def test_an_xcom_of_any_shape_is_left_out(reader, put_task):
         put_task("success", links={"_link_ServiceExecutionLink": value})
 
     assert "No task that you may read" in reader.get(PAGE).text
+
+
+@pytest.mark.parametrize("value", [json.dumps({"__classname__": "no.such.Class", "__version__": 1}), "[" * 100_000])
+def test_an_xcom_of_one_task_hides_the_executions_of_no_other(reader, put, put_task, value):
+    put()
+    path = put_task("success", links={"_link_ServiceExecutionLink": value})
+
+    for page in (PAGE, *PAGES_OF_DAG):
+        assert len(rows(reader.get(page).text)) == 1
+    assert reader.get(path.removeprefix(PREFIX)).status_code == 200
 
 
 @pytest.mark.parametrize("path", [PAGE, *PAGES_OF_DAG])
