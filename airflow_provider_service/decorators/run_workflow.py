@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping, Sequence
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from airflow.providers.common.compat.sdk import DecoratedOperator, determine_kwargs, task_decorator_factory
 
@@ -97,15 +97,33 @@ def service_workflow_task(
         larger items. With ``return_output="none"`` or without ``wait_for_completion``, it returns what
         ``ServiceRunWorkflowOperator`` returns. It pushes the id of the execution as ``execution_id``.
     """
-    # For a mapped task, Airflow stores the arguments without creating the operator.
-    operator = ServiceWorkflowDecoratedOperator
-    for name in operator.checks.keys() & kwargs.keys():
-        operator.checks[name](name, kwargs[name])
-    hidden = {name: sealed_literals(kwargs[name]) for name in operator.sealed_fields if name in kwargs}
     # Airflow would infer multiple_outputs from the function's annotation, which describes the payload, not the result.
-    return task_decorator_factory(
+    made: Any = task_decorator_factory(
         python_callable=python_callable,
         multiple_outputs=multiple_outputs,
-        decorated_operator_class=operator,
-        **{**kwargs, **hidden},
+        decorated_operator_class=ServiceWorkflowDecoratedOperator,
+        **_checked_and_sealed(kwargs),
     )
+    if python_callable is not None:
+        return _checking_overrides(made)
+    return cast("TaskDecorator", lambda function: _checking_overrides(made(function)))
+
+
+def _checked_and_sealed(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Do for a mapped task what the operator does for others: Airflow stores the arguments without creating it."""
+    operator = ServiceWorkflowDecoratedOperator
+    for name in operator.checks.keys() & arguments.keys():
+        operator.checks[name](name, arguments[name])
+    hidden = {name: sealed_literals(arguments[name]) for name in operator.sealed_fields if name in arguments}
+    return {**arguments, **hidden}
+
+
+def _checking_overrides(made: Any) -> TaskDecorator:
+    kind: Any = type(made)
+
+    class Checking(kind):  # type: ignore[misc]
+        def override(self, **kwargs: Any) -> Any:
+            return super().override(**_checked_and_sealed(kwargs))
+
+    made.__class__ = Checking  # Airflow always instantiates its own class, and copies keep the class of the original
+    return cast("TaskDecorator", made)

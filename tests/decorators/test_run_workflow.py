@@ -138,6 +138,23 @@ def test_partial_and_expand(service: SimulatedService, dag: Any) -> None:
     assert call.run.initial.items[0]["json"]["headers"]["x-key"] == "secret-of-the-webhook"
 
 
+def test_an_override_of_a_mapped_task_is_checked_and_sealed(service: SimulatedService, dag: Any) -> None:
+    service.workflow("Sync", output=ROWS)
+    headers = {"X-Key": "secret-of-the-webhook"}
+
+    @task.service_workflow(workflow_name="Other")
+    def sync(region: str) -> dict[str, str]:
+        return {"region": region}
+
+    sync.override(workflow_name="Sync").override(webhook_headers=headers).expand(region=["eu", "us"])
+
+    assert "secret-of-the-webhook" not in repr(dag.get_task("sync").partial_kwargs)
+    run_task(unmapped(dag, {"region": "eu"}))
+    service.assert_ran("Sync", payload={"region": "eu"})
+    with pytest.raises(ServiceInputError, match="start must be one of"):
+        sync.override(start="nonsense")
+
+
 @in_both
 def test_a_failed_run_fails_the_task_and_is_repeated(service: SimulatedService, deferrable: bool) -> None:
     workflow = service.workflow("Sync", fails_with="The disk is full")
