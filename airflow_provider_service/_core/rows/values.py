@@ -24,7 +24,7 @@ MIN_YEAR = 100
 
 _WIRE_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 _FINER_THAN_MILLISECONDS = re.compile(r"[.,]\d{3}\d*[1-9]")
-_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
 
