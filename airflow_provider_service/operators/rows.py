@@ -224,7 +224,8 @@ class ServiceUpdateRowsOperator(ServiceTableOperator):
     :param filter: conditions on columns, as ``{"type": "and", "filters": [{"columnName": "stock", "condition": "lt",
         "value": 10}]}``; the page *Data tables* lists them. If it compares dates, the rows are read first, and then
         updated by their ids.
-    :param data: new values by column; columns that it does not name are not changed.
+    :param data: new values by column, each of which must fit its column; columns that it does not name are not changed.
+        A date without a time zone means UTC.
     :param preview: True to count the rows that would be updated, without updating them; False by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: an :class:`UpdateRowsResult`; ``updated`` is the number of rows that were updated or, with ``preview``,
@@ -264,10 +265,14 @@ class ServiceUpdateRowsOperator(ServiceTableOperator):
 
     def perform(self, context: Context) -> UpdateRowsResult:
         """Update the rows, and return their number."""
+        from airflow_provider_service._core.rows.checked import checked_values
+        from airflow_provider_service._core.rows.values import column_types
+
         table, url = self.open_table(context)
+        data = checked_values(self.data, column_types(table))
         options = {"dry_run": True} if self.preview else {"return_data": True}
         updated = sum(
-            _count(self.hook.data_table_rows.update(table.id, one, self.data, **options), self.preview)
+            _count(self.hook.data_table_rows.update(table.id, one, data, **options), self.preview)
             for one in self._filters(table)
         )
         what = "that would be updated" if self.preview else "updated"
@@ -277,9 +282,11 @@ class ServiceUpdateRowsOperator(ServiceTableOperator):
     def _filters(self, table: DataTable) -> Iterable[Mapping[str, Any]]:
         from airflow_provider_service._core.rows.batches import any_of
         from airflow_provider_service._core.rows.matching import ids_by_dates
+        from airflow_provider_service._core.rows.values import column_types, typed_filter
 
-        ids = ids_by_dates(self.hook, table, self.filter)
-        return [self.filter] if ids is None else any_of("id", ids)
+        filter = typed_filter(self.filter, column_types(table))
+        ids = ids_by_dates(self.hook, table, filter)
+        return [filter] if ids is None else any_of("id", ids)
 
 
 class ServiceDeleteRowsOperator(ServiceTableOperator):
@@ -352,11 +359,13 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
     def _filters(self, table: DataTable, given_ids: list[int]) -> Iterable[Mapping[str, Any]]:
         from airflow_provider_service._core.rows.batches import exactly_in_url
         from airflow_provider_service._core.rows.matching import ids_by_dates
+        from airflow_provider_service._core.rows.values import column_types, typed_filter
 
         if self.filter is None:
             return exactly_in_url(given_ids)
-        ids = ids_by_dates(self.hook, table, self.filter)
-        return [self.filter] if ids is None else exactly_in_url(ids)
+        filter = typed_filter(self.filter, column_types(table))
+        ids = ids_by_dates(self.hook, table, filter)
+        return [filter] if ids is None else exactly_in_url(ids)
 
 
 def _count(answer: bool | list[dict[str, Any]], preview: bool) -> int:

@@ -217,12 +217,51 @@ def test_deleting_refuses(execute, simulator, table, arguments, message):
         (ServiceDeleteRowsOperator, {"filter": {}}, "filter must contain at least one condition"),
         (ServiceUpdateRowsOperator, {"filter": {"filters": []}, "data": {"sku": "b"}}, "filter must contain at least"),
         (ServiceUpdateRowsOperator, {"filter": '{"filters": [1]}', "data": {"sku": "b"}}, "filter must contain at"),
-        (ServiceUpdateRowsOperator, {"filter": below(3), "data": ["a"]}, "data must be one object with at least"),
+        (ServiceUpdateRowsOperator, {"filter": below(3), "data": ["a"]}, "data is list, not a mapping"),
+        (ServiceUpdateRowsOperator, {"filter": below(3), "data": {}}, "data must be one object with at least"),
     ],
 )
 def test_nothing_is_changed_without_conditions_and_values(execute, table, writes, operator, arguments, message):
-    with pytest.raises(AirflowFailException, match=f"{message}.*; nothing was sent"):
+    with pytest.raises(AirflowFailException, match=f"{message}.*; nothing was (sent|written)"):
         execute(operator, data_table_id=table.id, **arguments)
+    assert writes() == []
+
+
+@pytest.mark.usefixtures("filled")
+def test_an_update_takes_values_as_an_upsert_does(execute, client, table, caplog):
+    data = {"sku": 7, "stock": 2**60, "active": "true", "sold_at": "2026-01-02 03:04:05"}
+    execute(ServiceUpdateRowsOperator, data_table_id=table.id, filter=below(1), data=data)
+    first = next(client.data_table_rows.list(table.id))
+    stored = {"sku": "7", "stock": 1152921504606847000, "active": True, "sold_at": "2026-01-02T03:04:05.000Z"}
+    assert {name: first[name] for name in data} == stored
+    assert "1 values less exactly than they were given, the first in data, column 'stock'" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "data", [{"stock": ""}, {"stock": "0x10"}, {"sold_at": "0099-06-01"}, {"active": "yes"}, {"nope": 1}], ids=str
+)
+def test_an_update_refuses_values_as_an_upsert_does(execute, table, writes, data):
+    with pytest.raises(AirflowFailException, match=r"data(, column| has unknown columns) .*; nothing was written"):
+        execute(ServiceUpdateRowsOperator, data_table_id=table.id, filter=below(3), data=data)
+    assert writes() == []
+
+
+@pytest.mark.usefixtures("filled")
+@pytest.mark.parametrize(("column", "value"), [("stock", ""), ("stock", "0x10"), ("active", "yes")])
+@pytest.mark.parametrize(
+    ("operator", "arguments"),
+    [
+        (ServiceDeleteRowsOperator, {}),
+        (ServiceUpdateRowsOperator, {"data": {"sku": "x"}}),
+        (ServiceReadRowsOperator, {}),
+    ],
+)
+def test_a_filter_takes_no_value_that_its_column_cannot_have(
+    execute, table, writes, operator, arguments, column, value
+):
+    chosen = {"filters": [{"columnName": column, "condition": "gte", "value": value}]}
+    with pytest.raises(AirflowFailException, match=f"the filter, column '{column}': '{value}' is not a value of type"):
+        execute(operator, data_table_id=table.id, filter=chosen, **arguments)
     assert writes() == []
 
 

@@ -174,6 +174,10 @@ def test_a_failure_rolls_the_whole_transaction_back(execute, table, query):
         ({"mode": "append", "column_mapping": {"sku": "shop"}}, "column_mapping gives several columns the same name"),
         ({"key_columns": "nope"}, "key_columns names nope, which are not written"),
         ({"mode": "append", "filter": {"type": "and"}}, "filter must contain at least one condition"),
+        (
+            {"mode": "append", "filter": {"filters": [{"columnName": "stock", "condition": "lt", "value": ""}]}},
+            "the filter, column 'stock': '' is not a value of type number",
+        ),
         ({"mode": "append", "sql_conn_id": "service_default"}, "'service_default' is not the connection of a database"),
     ],
 )

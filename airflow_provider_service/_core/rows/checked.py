@@ -116,6 +116,18 @@ def checked_rows(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str]) ->
     return list(requested.values())
 
 
+def checked_values(values: Mapping[str, Any], types: Mapping[str, str]) -> Row:
+    """Check new values of stored rows, convert them to the types of the columns, and warn if they lose precision.
+
+    :param types: type by column name.
+    :raises ServiceInputError: they do not fit the table.
+    """
+    typed, rounded = typed_row(values, types, "data"), _Rounded()
+    rounded.note("data", rounded_columns(values, typed, types), values, typed)
+    rounded.report()
+    return typed
+
+
 def check_key_columns(key_columns: Sequence[str], types: Mapping[str, str]) -> None:
     """Require at least one key column, and that the table has each of them.
 

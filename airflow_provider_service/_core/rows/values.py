@@ -69,6 +69,20 @@ def typed_row(row: Mapping[str, Any], types: Mapping[str, str], place: str) -> d
     return {name: _typed(value, types[name], place, name) for name, value in row.items()}
 
 
+def typed_filter(filter: Any, types: Mapping[str, str]) -> Any:
+    """Convert the numbers and booleans that a filter compares with, as those of rows.
+
+    The service would take empty text for 0. What is malformed is left to it, since it refuses that.
+
+    :param types: type by column name.
+    :raises ServiceInputError: a value does not fit its column.
+    """
+    conditions = filter.get("filters") if isinstance(filter, Mapping) else None
+    if not isinstance(conditions, (list, tuple)):
+        return filter
+    return {**filter, "filters": [_typed_condition(one, types) for one in conditions]}
+
+
 def rounded_columns(given: Mapping[str, Any], typed: Mapping[str, Any], types: Mapping[str, str]) -> list[str]:
     """The columns of a row whose values the service stores less exactly than they were given.
 
@@ -76,6 +90,14 @@ def rounded_columns(given: Mapping[str, Any], typed: Mapping[str, Any], types: M
     :param typed: the same row from :func:`typed_row`.
     """
     return [name for name, value in given.items() if value is not None and _is_rounded(value, typed[name], types[name])]
+
+
+def _typed_condition(condition: Any, types: Mapping[str, str]) -> Any:
+    name = condition.get("columnName") if isinstance(condition, Mapping) else None
+    column_type = types.get(name) if isinstance(name, str) else None
+    if column_type not in ("number", "boolean") or "value" not in condition:
+        return condition
+    return {**condition, "value": _typed(condition["value"], column_type, "the filter", name)}
 
 
 def _typed(value: Any, column_type: str, place: str, name: str) -> Any:
