@@ -109,6 +109,13 @@ def test_values_that_no_column_holds_are_refused_by_their_column(value) -> None:
         typed_row(row, TYPES, "row 1")
 
 
+@pytest.mark.parametrize("name", list(TYPES))
+def test_a_missing_date_of_pandas_in_plain_rows_is_no_value(name) -> None:
+    [row] = rows_in([{name: pd.NaT}])
+    with pytest.raises(ServiceInputError, match=f"row 1, column '{name}': NaT is not a value of type {TYPES[name]}"):
+        typed_row(row, TYPES, "row 1")
+
+
 def test_a_month_of_arrow_is_not_taken_for_its_number() -> None:
     table = pa.Table.from_pandas(pd.DataFrame({"x": pd.period_range("2026-01", periods=2, freq="M")}))
     with pytest.raises(ServiceInputError, match="column 'x' has the type"):

@@ -120,7 +120,7 @@ def _string(value: Any) -> str:
         return "1" if value else "0"
     if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
         return str(int(value))
-    if isinstance(value, date):
+    if isinstance(value, date) and value == value:  # the missing date of pandas differs from itself
         return value.isoformat()
     raise ValueError(value)
 
