@@ -14,6 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -247,6 +248,26 @@ def test_parquet_columns_of_one_name_are_refused(tmp_path):
     pq.write_table(pa.table([pa.array([1]), pa.array([2]), pa.array([3])], names=["a", "b", "a"]), path)
     with pytest.raises(ServiceInputError, match="the file has several columns named 'a'; nothing was written"):
         list(read_rows(path))
+
+
+def test_a_month_in_parquet_is_not_taken_for_its_number(tmp_path):
+    path = tmp_path / "in.parquet"
+    months = pa.Table.from_pandas(pd.DataFrame({"month": pd.period_range("2026-01", periods=1, freq="M")}))
+    unknown = pa.schema([pa.field("month", pa.int64(), metadata={"ARROW:extension:name": "calendar.month"})])
+    for table, kind in ((months, "pandas.period"), (pa.table({"month": [672]}, schema=unknown), "calendar.month")):
+        pq.write_table(table, path)
+        with pytest.raises(ServiceInputError, match=f"the file: column 'month' has the type {kind}.*; nothing was"):
+            list(read_rows(path))
+
+
+def test_the_types_that_arrow_adds_are_read_as_their_values(tmp_path):
+    path = tmp_path / "in.parquet"
+    columns = {
+        "j": pa.array(['{"a": 1}'], pa.json_()),
+        "b": pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1], "int8")),
+    }
+    pq.write_table(pa.table(columns), path)
+    assert list(read_rows(path)) == [{"j": '{"a": 1}', "b": True}]
 
 
 def test_damage_inside_a_parquet_file_is_found(tmp_path):

@@ -35,6 +35,27 @@ def optional_library(name: str, *, extra: str, user: str) -> ModuleType:
         raise ServiceInputError(f"{user} needs {package}: pip install 'airflow-provider-service[{extra}]'") from error
 
 
+def require_plain_types(arrow: ModuleType, schema: Any, owner: str) -> None:
+    """Refuse columns that store something other than what they mean, for example the number of a month.
+
+    Arrow's own extension types, such as that of JSON, have values of Python that mean the same.
+
+    :param owner: what has the columns, for the message.
+    :raises ServiceInputError: a column has the extension type of a library.
+    """
+    for field in schema:
+        if isinstance(field.type, arrow.BaseExtensionType):
+            name = field.type.extension_name
+        else:  # or one whose library is not loaded
+            name = (field.metadata or {}).get(b"ARROW:extension:name", b"").decode(errors="replace")
+        if name and not name.startswith("arrow."):
+            raise ServiceInputError(
+                f"{owner}: column {field.name!r} has the type {name}, which no column of a data table can hold: "
+                "convert it to text, or leave it out",
+                not_done="nothing was written",
+            )
+
+
 def python_rows(arrow: ModuleType, batch: Any) -> Iterator[SourceRow]:
     """Yield the rows of a record batch as Python values; nanoseconds are truncated to microseconds."""
     columns = [

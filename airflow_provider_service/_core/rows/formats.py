@@ -17,6 +17,7 @@ from airflow_provider_service._core.rows.arrow import (
     optional_library,
     python_rows,
     record_batches,
+    require_plain_types,
 )
 from airflow_provider_service._core.rows.csv_cells import MAX_ROW_CHARS, csv_line, csv_records
 from airflow_provider_service._core.rows.source_rows import NoteColumns, SourceRow, ignore_columns, require_distinct
@@ -120,12 +121,13 @@ class ParquetFormat:
         """Read rows as Python values, a record batch at a time.
 
         :raises ServiceInputError: pyarrow is not installed, or the file is not Parquet, is damaged, or has several
-            columns of one name.
+            columns of one name or a column of a type that no column of a data table can hold.
         """
         arrow = _pyarrow()
         with _damage_named(arrow):
             opened = arrow.parquet.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
         require_distinct(opened.schema_arrow.names, "the file")
+        require_plain_types(arrow, opened.schema_arrow, "the file")
         note_columns(opened.schema_arrow.names)
         # Threads for decoding save no time here, and each keeps memory of its own, which grows with the row groups.
         batches = opened.iter_batches(batch_size=BATCH_ROWS, use_threads=False)

@@ -14,6 +14,7 @@ from airflow_provider_service._core.rows.arrow import (
     optional_library,
     python_rows,
     record_batches,
+    require_plain_types,
 )
 from airflow_provider_service._core.rows.source_rows import NoteColumns, SourceRow, ignore_columns, require_distinct
 from airflow_provider_service.client._texts import shown
@@ -131,13 +132,7 @@ def _arrow_rows(frame: Any, note_columns: NoteColumns) -> Generator[SourceRow, N
         reader = _reader(arrow, frame)
     _require_names(reader.schema.names)
     note_columns(reader.schema.names)
-    for field in reader.schema:
-        if isinstance(field.type, arrow.BaseExtensionType):
-            # Such a column stores something other than what it means, for example the number of a month.
-            raise ServiceInputError(
-                f"rows: column {field.name!r} has the type {field.type}, which no column of a data table can hold: "
-                "convert it to text, or leave it out; nothing was written"
-            )
+    require_plain_types(arrow, reader.schema, "rows")
     batches = iter(reader)
     while True:
         with _explained(arrow, frame):
