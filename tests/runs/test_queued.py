@@ -8,11 +8,12 @@ import pytest
 
 from airflow_provider_service._core.runs.queued import MAX_MISSING, QueuedExecutions
 from airflow_provider_service.client import ServiceClient, ServiceConfig
+from airflow_provider_service.client.errors import ServiceExecutionFailedError
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .conftest import MakeRun, connect
-from .cutting import cut_off
+from .cutting import cut_off, end_each
 from .workflows import DONE, held, put, statuses, wait, webhook
 
 
@@ -126,6 +127,29 @@ def test_a_retry_that_follows_many_deleted_ones_is_resumed(
     cut_off(run)
     assert run.attempt(2, wait_for_completion=False)["execution_id"] == "21"
     assert statuses(simulator, workflow_id) == ["error", "success", "new"]
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["answered", "answer lost"])
+def test_an_attempt_finds_its_own_run_behind_many_deleted_ones_although_the_previous_attempt_has_one(
+    simulator: ServiceSimulator, client: ServiceClient, task_run: MakeRun, lost: bool
+) -> None:
+    workflow_id = put(simulator, webhook("ours"), wait(60), DONE)
+    put(simulator, webhook("gone", mode="lastNode"), DONE)
+    start(simulator, client, "gone", times=10)
+    run = task_run(workflow_id=workflow_id)
+    end_each(run, simulator)
+    with pytest.raises(ServiceExecutionFailedError):
+        run.attempt(1)
+    run.on_push = None
+    start(simulator, client, "gone", times=10)
+    for number in (*range(1, 11), *range(12, 22)):
+        client.executions.delete(str(number))
+    simulator.state.engine.concurrency_limit = 0
+    if lost:
+        simulator.inject("drop", path="^/webhook/ours", after_processing=True)
+
+    assert run.attempt(2, wait_for_completion=False)["execution_id"] == "22"
+    assert statuses(simulator, workflow_id) == ["error", "new"]
 
 
 @pytest.mark.parametrize("mode", ["onReceived", "lastNode"])

@@ -131,4 +131,13 @@ class CallStarter(ABC):
 
     def _search_exhaustively(self) -> EarlierRuns:
         """Search once more, exhaustively, before concluding that there is no execution."""
-        return self._search.earlier(self._client, self._key, exhaustive=self._is_kept)
+        return self.search_as_next(exhaustive=self._is_kept)
+
+    def search_as_next(self, *, exhaustive: bool = False) -> EarlierRuns:
+        """Search as the next attempt would: not only as far as an execution of the previous attempt.
+
+        This attempt's own execution can wait for a worker, and is then found only after all that the service lists.
+        """
+        return self._search.earlier(
+            self._client, self._key._replace(attempt=self._key.attempt + 1), exhaustive=exhaustive
+        )

@@ -219,7 +219,7 @@ class McpStarter(CallStarter):
         found = super().look_meanwhile(is_answered)
         if found is not None or is_answered() or clock().monotonic() < self._overdue_at:
             return found
-        runs = self._search.earlier(self._client, self._key)
+        runs = self.search_as_next()
         found = runs.own(self._key)
         if found is not None:
             return found
