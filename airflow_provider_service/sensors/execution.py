@@ -137,15 +137,7 @@ class ServiceExecutionSensor(ServiceBaseSensor):
             self.pushed_links = {}
             self.check_arguments(are_rendered=True)
             self._wanted_output()
-        self._wait = Wait(
-            execution_id=str(self.execution_id).strip(),
-            service_conn_id=self.service_conn_id,
-            deadline=self.began(context) + self.timeout,
-            timeout=self.timeout,
-            poll_interval=self.poll_interval,
-            on_vanished=self.on_vanished,
-            fault_tolerance=read_seconds("fault_tolerance", self.fault_tolerance, or_zero=True),
-        )
+        self._wait = self._wait_until(self.began(context) + self.timeout, str(self.execution_id).strip())
         if not self.deferrable:
             return self._execute_in_worker(context)
         outcome = self._observe(context)
@@ -175,10 +167,25 @@ class ServiceExecutionSensor(ServiceBaseSensor):
     def execute_complete(self, context: Context, event: Any) -> dict[str, Any]:
         """End the task according to the event of the trigger."""
         outcome = Outcome.from_event(event)
+        if outcome.verdict == "timed_out" or outcome.is_overdue:
+            # It may have ended in time: after an absence of the triggerer, a slow service leaves no time to read it.
+            self._wait = self._wait_until(clock().now(), outcome.execution_id)
+            outcome = self._observe(context) or outcome
         if outcome.url:
             ServiceExecutionLink().push(context, outcome.url)
         with failure_reported(context):
             return self._settle(outcome)
+
+    def _wait_until(self, deadline: float, execution_id: str) -> Wait:
+        return Wait(
+            execution_id=execution_id,
+            service_conn_id=self.service_conn_id,
+            deadline=deadline,
+            timeout=self.timeout,
+            poll_interval=self.poll_interval,
+            on_vanished=self.on_vanished,
+            fault_tolerance=read_seconds("fault_tolerance", self.fault_tolerance, or_zero=True),
+        )
 
     def _observe(self, context: Context) -> Outcome | None:
         """Read the execution, repeatedly if reads fail; return None while the wait continues."""

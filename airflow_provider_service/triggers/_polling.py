@@ -20,7 +20,7 @@ from airflow_provider_service.client._clock import clock
 if TYPE_CHECKING:
     from airflow_provider_service._core.waits.conditions import Check
 
-# Seconds that a poll may take if it begins at the deadline.
+# Seconds that a poll may take if it begins at the deadline or later.
 LAST_POLL_SECONDS = 30.0
 # Polls at a time in one triggerer: each occupies a thread and may read several pages.
 POLLS_AT_A_TIME = 5
@@ -91,15 +91,16 @@ class PollingTrigger(BaseTrigger):
         connection = await in_daemon_thread(import_module, "airflow_provider_service._airflow.connection")
 
         async def poll() -> PollOutcome | None:
-            async with _turn():
-                # The connection is read again each time, so that a changed key is picked up.
-                config = await connection.config_for(self.service_conn_id)
-                return await in_daemon_thread(watch.poll, config, name="service-poll")
+            # The connection is read again each time, so that a changed key is picked up.
+            config = await connection.config_for(self.service_conn_id)
+            return await in_daemon_thread(watch.poll, config, name="service-poll")
 
-        try:
-            return await clock().wait_for(poll(), max(self._seconds_left, LAST_POLL_SECONDS))
-        except TimeoutError:
-            return None
+        async with _turn():  # after a restart of the triggerer, many polls wait for their turns, beyond their deadlines
+            seconds = max(self._seconds_left, LAST_POLL_SECONDS)
+            try:
+                return await clock().wait_for(poll(), seconds)
+            except TimeoutError:
+                return unreadable(self.check.subject, TimeoutError(f"reading it took longer than {seconds:g} s"))
 
     @property
     def _seconds_left(self) -> float:

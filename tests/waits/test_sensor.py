@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from datetime import timedelta
 from pathlib import Path
@@ -17,6 +18,7 @@ from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.sensors.execution import ServiceExecutionSensor
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.testing import run_task
+from airflow_provider_service.testing._stored_triggers import first_event, revived
 from tests.runs.workflows import put, puts_out, webhook
 
 from .driving import SENSOR_MODES, Meanwhile, Mode, TaskInstance, polls_of, run_to_end
@@ -254,6 +256,23 @@ def test_faults_do_not_outlast_the_deadline(mode: str, simulator: ServiceSimulat
 
     with pytest.raises(Exception, match="the deadline passed while reading it failed, last: "):
         task.execute({"ti": TaskInstance(), "task": task})
+
+
+def test_a_deferred_one_reads_once_more_after_a_deadline_at_which_its_triggerer_could_not(
+    simulator: ServiceSimulator, workflow_id: str
+) -> None:
+    one = simulator.start_execution(workflow_id)
+    task = sensor(one, deferrable=True, timeout=2)
+    context: Any = {"ti": TaskInstance(), "task": task}
+    with pytest.raises(TaskDeferred) as deferred:
+        task.execute(context)
+    simulator.finish_execution(one)
+    clock().sleep(3)  # no triggerer runs
+    simulator.inject("latency", times=None, seconds=1.5)
+    event = asyncio.run(first_event(revived(deferred.value.trigger)))
+
+    assert event["verdict"] == "timed_out"
+    assert task.resume_execution("execute_complete", {"event": event}, context)["status"] == "success"
 
 
 def test_a_kill_of_a_sensor_stops_nothing(simulator: ServiceSimulator, workflow_id: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from typing import Any
 
@@ -13,10 +14,12 @@ from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.sensors.source_control import ServiceSourceControlSensor
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.testing._stored_triggers import as_stored
+from airflow_provider_service.testing._stored_triggers import as_stored, first_event, revived
+from airflow_provider_service.triggers import _polling
+from airflow_provider_service.triggers._polling import LAST_POLL_SECONDS, POLLS_AT_A_TIME
 from airflow_provider_service.triggers.source_control import ServiceSourceControlTrigger
 
-from .driving import SENSOR_MODES, Ending, Mode, TaskInstance, run_to_end
+from .driving import SENSOR_MODES, Ending, Mode, TaskInstance, in_event_loop, run_to_end
 
 every_mode = pytest.mark.parametrize("mode", SENSOR_MODES, ids=[mode.name for mode in SENSOR_MODES])
 
@@ -78,6 +81,35 @@ def test_what_cannot_be_read_at_the_end_of_its_time_is_not_skipped(mode: Mode, s
 
     assert ending.kind == "ServiceWaitError"
     assert "when the deadline passed, the status of source control could not be read" in ending.message
+
+
+@in_event_loop
+async def test_polls_that_wait_for_their_turn_after_the_deadline_are_still_made(simulator: ServiceSimulator) -> None:
+    simulator.inject("latency", times=None, seconds=LAST_POLL_SECONDS / 2 - 1)
+
+    events = await asyncio.gather(*(first_event(overdue_trigger()) for _ in range(2 * POLLS_AT_A_TIME + 1)))
+
+    assert {event["verdict"] for event in events} == {"met"}
+
+
+@in_event_loop
+async def test_a_status_that_is_not_read_in_the_time_after_the_deadline_is_unknown(
+    simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_polling, "LAST_POLL_SECONDS", 1.0)
+    simulator.inject("latency", times=1, seconds=5)
+
+    event = await first_event(overdue_trigger())
+
+    assert event["verdict"] == "unreadable"
+    assert event["message"] == "the status of source control could not be read: reading it took longer than 1 s"
+
+
+def overdue_trigger() -> Any:
+    """A trigger as it begins again after a restart of the triggerer."""
+    return revived(
+        ServiceSourceControlTrigger(service_conn_id="service_default", deadline=clock().now() - 100, timeout=60)
+    )
 
 
 @every_mode
