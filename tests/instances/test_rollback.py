@@ -290,6 +290,16 @@ def test_only_workflows_that_are_changed_are_read_again_after_the_plan(client, s
     assert [one.method for one in simulator.requests] == ["GET", "PUT", "POST"]
 
 
+def test_a_tag_that_somebody_deletes_after_the_plan_is_created_again(client, deploy):
+    deploy([workflow("one", webhook("one"), tags=["used"])])
+    target = DeploymentTarget(client)
+    plan = make_plan(read_source([workflow("two", webhook("two"), tags=["used"])]), target)
+    client.tags.delete(next(client.tags.list()).id)
+    apply_plan(plan, target)
+    [held] = client.workflows.list(name="two")
+    assert [tag.name for tag in held.tags] == ["used"]
+
+
 class KilledError(BaseException):
     """As Airflow raises when a task takes too long."""
 

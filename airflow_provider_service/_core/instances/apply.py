@@ -85,7 +85,8 @@ class _Deployment:
         if not names:
             return
         self._tag_ids = {tag.name or "": tag.id or "" for tag in self._client.tags.list()}
-        for name in self._plan.new_tags:
+        # Not only the new ones of the plan: somebody may have deleted others since then.
+        for name in sorted(names - self._tag_ids.keys()):
             self._step = f"creating tag {name!r}"
             tag, is_new = create_tag(self._client, name)
             self._tag_ids[name] = str(tag.id)
