@@ -89,7 +89,10 @@ def problem_of(definition: Mapping[str, Any], what: str) -> str | None:
 
 def _problems(definition: Mapping[str, Any], what: str) -> Iterator[str]:
     yield from _odd_values(what, definition, {"name": str, "nodes": list, "connections": Mapping})
-    yield from _odd_values(what, definition, {"settings": Mapping}, is_optional=True)
+    yield from _odd_values(what, definition, {"settings": Mapping, "tags": list}, is_optional=True)
+    for number, tag in enumerate(definition.get("tags") or ()):
+        name = tag.get("name") if isinstance(tag, Mapping) else tag
+        yield from _odd(f"the name of tags[{number}] of {what}", name, str)
     for number, node in enumerate(definition["nodes"]):
         place = f"nodes[{number}] of {what}"
         yield from _odd(place, node, Mapping)
@@ -120,10 +123,9 @@ def content(wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def tag_names(definition: Mapping[str, Any]) -> set[str]:
-    """The names of an exported workflow's tags."""
-    tags = definition.get("tags")
-    named = (tag.get("name") if isinstance(tag, Mapping) else tag for tag in (tags if isinstance(tags, list) else ()))
-    return {name for name in named if isinstance(name, str)}
+    """The names of the tags of an exported workflow, as the service stores them: without surrounding blanks."""
+    tags = definition.get("tags") or ()
+    return {(tag["name"] if isinstance(tag, Mapping) else tag).strip() for tag in tags}
 
 
 def is_as_defined(workflow: Workflow, wanted: Mapping[str, Any]) -> bool:

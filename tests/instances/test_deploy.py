@@ -145,6 +145,16 @@ def test_tags_are_created_replaced_and_cleared(client, deploy):
     assert [tag.name for tag in held.tags] == ["a"]
 
 
+def test_tags_without_a_value_stay_and_surrounding_blanks_do_not_count(client, deploy, writes):
+    for tags in ([" prod "], ["prod"], None):
+        deploy([workflow("one", webhook("one"), tags=tags)])
+        [held] = client.workflows.list()
+        assert [tag.name for tag in held.tags] == ["prod"]
+    writes()
+    assert deploy([workflow("one", webhook("one"), tags=["prod "])]) == {"unchanged": ["one"]}
+    assert writes() == []
+
+
 def test_a_webhook_moves_from_one_workflow_to_another(client, deploy):
     deploy([workflow("a", webhook("old"), active=True), workflow("b", webhook("taken"), active=True)])
     deploy([workflow("a", webhook("taken"), active=True), workflow("b", webhook("new"), active=True)])

@@ -205,3 +205,9 @@ def test_a_workflow_that_names_deleted_objects_can_be_restored_to_its_own_instan
     assert execute(ServiceRestoreOperator, path=path)["outcome"] == "unchanged"
     with pytest.raises(AirflowFailException, match="'w', node 'Get': there is no credential"):
         execute(ServiceRestoreOperator, path=path, service_conn_id="production")
+
+
+@pytest.mark.parametrize(("tags", "words"), [("x", "tags of .* a list, not str"), ([1], r"tags\[0\] .* text, not int")])
+def test_tags_that_are_no_names_are_refused(execute, tags, words):
+    with pytest.raises(AirflowFailException, match=words):
+        execute(ServiceDeployWorkflowsOperator, source=[workflow("one", webhook("one"), tags=tags)])

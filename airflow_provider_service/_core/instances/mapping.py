@@ -103,7 +103,7 @@ class MappedNames:
         :param may_lack: whether nodes and parameters in the mapping may be missing from the definition.
         """
         mapped = with_references(definition, self._named)
-        if "tags" in mapped:
+        if mapped.get("tags") is not None:
             mapped["tags"] = sorted({self.name("tags", one) for one in tag_names(mapped)})
         self._used.add((_VALUES, workflow))
         for node, parameters in self._mapping.values.get(workflow, {}).items():

@@ -189,7 +189,7 @@ class _Planner:
 
     def _tags(self, source: Source, before: Workflow | None) -> tuple[str, ...] | None:
         """Return the tags to set, or None if they do not change, as for a definition without tags."""
-        if "tags" not in source.definition:
+        if source.definition.get("tags") is None:
             return None
         desired = tag_names(source.definition)
         self._resolver.check_tags(sorted(desired), source.name)
