@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from airflow_provider_service.client._nesting import MAX_NESTING, is_too_deep
@@ -29,6 +29,9 @@ UNSET: Mapping[str, Any] = {
     "executionTimeout": -1,
     "timezone": "DEFAULT",
 }
+# The service keeps these fields, too, if an update omits them. Groups of nodes are not among them: removing only these
+# makes no new version, so the version that runs would keep them, and never equal the definition.
+_EMPTY: Mapping[str, Any] = {"description": "", "pinData": {}}
 # The service keeps a setting that an update omits. To remove it, the update must send its default.
 _DEFAULTS = {
     **UNSET,
@@ -148,6 +151,15 @@ def running(workflow: Workflow) -> dict[str, Any]:
 def with_defaults(settings: Mapping[str, Any] | None, existing: Mapping[str, Any] | None) -> dict[str, Any]:
     """Add the default of each existing setting that the new settings lack, if the service has one, to remove it."""
     return {**{name: _DEFAULTS[name] for name in existing or () if name in _DEFAULTS}, **(settings or {})}
+
+
+def with_removals(wanted: Mapping[str, Any], existing: Workflow, fields: Iterable[str]) -> dict[str, Any]:
+    """Add an empty value for each of the fields that the existing workflow has and the definition lacks, to remove it.
+
+    :param fields: ``description``, ``pinData``, or both.
+    """
+    held = writable(existing)
+    return {**{name: _EMPTY[name] for name in fields if held.get(name)}, **wanted}
 
 
 def settings_that_stay(settings: Mapping[str, Any] | None, existing: Mapping[str, Any] | None) -> list[str]:

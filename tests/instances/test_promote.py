@@ -46,6 +46,19 @@ def test_everything_is_found_by_its_name(execute, client, staging, second_client
     assert there == {name: definition for name, definition in here.items() if name != "other.json"}
 
 
+def test_a_description_that_was_removed_in_the_source_is_removed_in_the_target(execute, client, deploy, second_client):
+    deploy([workflow("one", webhook("one"), description="old", active=True)])
+    promote = {"source_conn_id": "service_default", "service_conn_id": "production", "workflow_names": ["one"]}
+    execute(ServicePromoteWorkflowsOperator, **promote)
+    # A definition without it leaves it, and an empty text removes it.
+    assert deploy([workflow("one", webhook("one"))]) == {"unchanged": ["one"]}
+    assert deploy([workflow("one", webhook("one"), description="")]) == {"update": ["one"]}
+    assert execute(ServicePromoteWorkflowsOperator, **promote)["updated"] == ["one"]
+    [held] = second_client.workflows.list()
+    assert not second_client.workflows.get(held.id).description
+    assert execute(ServicePromoteWorkflowsOperator, **promote)["outcome"] == "unchanged"
+
+
 def test_from_a_project_to_a_project_by_their_names(execute, client, staging, second_client):
     source, target = client.projects.create("Sales"), second_client.projects.create("Production")
     [moved] = [one for one in client.workflows.list() if one.name == "other"]

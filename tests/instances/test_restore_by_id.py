@@ -12,7 +12,7 @@ from airflow_provider_service.client.errors import ServiceDeploymentError
 from airflow_provider_service.operators.backups import ServiceBackupOperator, ServiceRestoreOperator
 
 from .contents import fill
-from .workflows import node, webhook
+from .workflows import node, webhook, workflow
 
 
 def schedule(minutes):
@@ -76,6 +76,21 @@ def test_a_change_of_one_of_them_is_found_by_its_id(client, restore, same, chang
     assert changes() != []
     assert client.workflows.get(same[0]).nodes[0]["parameters"] == schedule(5)["parameters"]
     assert restore()["outcome"] == "unchanged"
+
+
+def test_what_the_backup_lacks_is_removed(client, execute, tmp_path, deploy):
+    deploy([workflow("idle", webhook("idle")), workflow("active", webhook("active"), active=True)])
+    path = str(tmp_path / "backup.zip")
+    execute(ServiceBackupOperator, path=path)
+    pinned = {"Webhook": [{"json": {"a": 1}}]}
+    for one in client.workflows.list():
+        client.workflows.update(one.id, one.name, one.nodes, {}, {}, description="new", pin_data=pinned)
+    with pytest.raises(AirflowFailException, match="workflows: 'active', 'idle'"):
+        execute(ServiceRestoreOperator, path=path)
+    execute(ServiceRestoreOperator, path=path, on_conflict="update")
+    held = [client.workflows.get(one.id) for one in client.workflows.list()]
+    assert [(one.description or "", one.pin_data or {}) for one in held] == [("", {})] * 2
+    assert execute(ServiceRestoreOperator, path=path)["outcome"] == "unchanged"
 
 
 def test_one_that_was_renamed_gets_its_name_back(client, restore, same, changes):

@@ -210,7 +210,9 @@ def test_a_workflow_that_somebody_deletes_meanwhile_needs_no_rollback(client, de
 
 def test_a_setting_that_the_service_cannot_remove_is_named(client, deploy, caplog):
     deploy([workflow("one", webhook("one"))])
-    changed = [workflow("one", webhook("one"), settings={"redactionPolicy": "all", "timezone": "UTC"})]
+    groups = [{"id": "g", "name": "G", "nodes": ["Webhook"]}]
+    settings = {"redactionPolicy": "all", "timezone": "UTC"}
+    changed = [workflow("one", webhook("one"), nodeGroups=groups, settings=settings)]
     with pytest.raises(ServiceDeploymentError, match=r"'one': the service cannot remove .*: redactionPolicy$"):
         deploy([*changed, REFUSED])
     caplog.clear()

@@ -133,7 +133,8 @@ def to_promote(arguments: Any, client: Resources) -> list[Source]:
     :raises ServiceInputError: nothing is selected, or nothing is found.
     """
     require_selection(arguments)
-    found = [Source(one.definition, one.workflow_id) for one in exported(client, ExportSelection.of(arguments, client))]
+    every = exported(client, ExportSelection.of(arguments, client))
+    found = [Source(one.definition, one.workflow_id, removes=("description",)) for one in every]
     require(found, "the source has no workflow to promote")
     return found
 

@@ -94,7 +94,7 @@ class MappedNames:
             return source._replace(definition=definition)
         # Its id may belong to the workflow with the old name.
         content = {name: value for name, value in definition.items() if name != "id"}
-        return Source({**content, "name": new}, source.place)
+        return source._replace(definition={**content, "name": new}, label=None)
 
     def definition(self, workflow: str, definition: Mapping[str, Any], *, may_lack: bool = False) -> dict[str, Any]:
         """Return a definition with the names and values of the target instance, but with its own name.

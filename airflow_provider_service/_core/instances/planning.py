@@ -27,6 +27,7 @@ from airflow_provider_service.client._definitions import (
     settings_that_stay,
     tag_names,
     with_defaults,
+    with_removals,
 )
 from airflow_provider_service.client._ids import is_plain_id
 from airflow_provider_service.client._texts import one_line
@@ -172,6 +173,7 @@ class _Planner:
         desired = read_definition(mapped, f"the definition of {source.name!r}")
         if before and source.id == before.id and source.name == name_with_id(before.name, before.id):
             desired["name"] = before.name  # the source's name has the id appended, because others share the name
+        desired = with_removals(desired, before, source.removes) if before else desired
         existing = before.settings if before else None
         if kept := settings_that_stay(desired["settings"], existing):
             log.warning(

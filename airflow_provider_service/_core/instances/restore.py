@@ -18,10 +18,11 @@ from airflow_provider_service._core.instances.plan import DeploymentPlan, refuse
 from airflow_provider_service._core.instances.planning import DeploymentTarget, make_plan
 from airflow_provider_service._core.instances.resolving import Resolver
 from airflow_provider_service._core.instances.restore_objects import ObjectsPlan
+from airflow_provider_service._core.instances.restore_reading import REMOVED
 from airflow_provider_service._core.instances.restore_record import Record
 from airflow_provider_service._core.instances.workflow_references import used_ids, with_references
 from airflow_provider_service._core.instances.writing import Writer
-from airflow_provider_service.client._definitions import is_as_defined, read_definition
+from airflow_provider_service.client._definitions import is_as_defined, read_definition, with_removals
 from airflow_provider_service.client.errors import ServiceError, ServiceInputError
 from airflow_provider_service.client.models._workflows import writable
 
@@ -257,9 +258,10 @@ class Restore:
             mapped = with_references(draft, partial(resolver.resolve, workflow=one.name, used=used))
             desired[one.name] = read_definition(mapped, f"the draft of {one.name!r}")
         refuse_all(resolver.problems)
-        return {
-            name: one for name, one in desired.items() if name in existing and not is_as_defined(existing[name], one)
+        desired = {
+            name: with_removals(desired[name], one, REMOVED) for name, one in existing.items() if name in desired
         }
+        return {name: one for name, one in desired.items() if not is_as_defined(existing[name], one)}
 
     def _write_drafts(self, keeps: Sequence[str]) -> None:
         plan, _ = self._plan_workflows(keeps)

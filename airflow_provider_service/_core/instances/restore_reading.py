@@ -32,6 +32,8 @@ from airflow_provider_service.client.errors import ServiceInputError
 if TYPE_CHECKING:
     from airflow_provider_service._core.rows.source_rows import SourceRow
 
+#: Fields that a restored workflow loses if the backup lacks them.
+REMOVED = ("description", "pinData")
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -58,9 +60,8 @@ class StoredWorkflow:
 
         :param is_known: whether the instance has a workflow with its id.
         """
-        return Source(
-            self._named(self.definition, is_known), f"workflow {self.id or self.name} of the backup", self.name
-        )
+        place = f"workflow {self.id or self.name} of the backup"
+        return Source(self._named(self.definition, is_known), place, self.name, removes=REMOVED)
 
     def draft_of(self, workflow_id: str) -> dict[str, Any]:
         """Return its draft, as the workflow with this id has it."""

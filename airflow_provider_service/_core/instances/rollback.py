@@ -177,6 +177,8 @@ class Rollback:
         content = {"pinData": NULL, **writable(before)} if now.pin_data else writable(before)
         if now.description and not before.description:
             content["description"] = ""
+        if now.node_groups and not before.node_groups:
+            content["nodeGroups"] = []
         self._writer.write_draft(before.id, {**content, "settings": {**settings, **content["settings"]}})
 
     def _tag_again(self, before: Workflow) -> None:

@@ -23,11 +23,13 @@ class Source(NamedTuple):
     :param definition: the definition as written, with its code.
     :param place: its file, or its place in the list.
     :param label: distinguishes it from others with the same name; None for its name.
+    :param removes: fields that the workflow loses if the definition lacks them; the others stay.
     """
 
     definition: Mapping[str, Any]
     place: str
     label: str | None = None
+    removes: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
