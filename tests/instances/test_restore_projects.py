@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.operators.backups import ServiceBackupOperator, ServiceRestoreOperator
 
@@ -69,3 +70,33 @@ def test_equal_credentials_of_other_projects_are_listed_as_not_restored(client, 
         )
     assert len(list(second_client.credentials.list())) == 1
     assert restore(service_conn_id="service_default")["not_restored"] == []
+
+
+def test_projects_that_share_a_name_are_told_apart(client, back_up, restore, second_client):
+    client.users.create([{"email": "a@example.com", "role": "global:member"}])
+    second_client.users.create([{"email": "a@example.com", "role": "global:member"}])
+    member = next(one.id for one in client.users.list() if one.email == "a@example.com")
+    ids = [client.projects.create("Sales").id for _ in range(2)]
+    for one in ids:
+        client.projects.add_users(one, [{"userId": member, "role": "project:editor"}])
+        client.variables.create("TOKEN", f"of {one}", project_id=one)
+        client.data_tables.create("stock", [{"name": "s", "type": "string"}], project_id=one)
+        client.folders.create(one, "Reports")
+    back_up()
+    assert restore(service_conn_id="service_default")["outcome"] == "unchanged"
+    assert restore()["outcome"] == "restored"
+    assert {(one.project.name, one.value) for one in second_client.variables.list()} == {
+        (f"Sales ({one})", f"of {one}") for one in ids
+    }
+    assert len(list(second_client.data_tables.list())) == 2
+    assert restore()["outcome"] == "unchanged"
+
+
+def test_variables_of_the_same_key_cannot_be_mapped_to_one_project(client, back_up, restore, second_client):
+    for name in ("A", "B"):
+        client.variables.create("TOKEN", f"of {name}", project_id=client.projects.create(name).id)
+    back_up()
+    second_client.projects.create("B")
+    with pytest.raises(AirflowFailException, match="several variables of the backup would be named 'TOKEN'"):
+        restore(kinds=["variables"], mapping={"projects": {"A": "B"}})
+    assert list(second_client.variables.list()) == []

@@ -15,6 +15,7 @@ from airflow_provider_service._core.instances.backup_contents import (
     UserEntry,
     VariableEntry,
 )
+from airflow_provider_service._core.instances.distinct_names import distinct_names
 from airflow_provider_service._core.instances.gaps import Gap, Gaps
 from airflow_provider_service._core.rows.values import column_types
 from airflow_provider_service.client.errors import ServiceForbiddenError, ServiceNotOfferedError
@@ -65,10 +66,14 @@ class Inventory:
 
     @cached_property
     def team_projects(self) -> Mapping[str, Project] | None:
-        """The team projects by id."""
-        return self._offered(
-            "projects", lambda: {one.id: one for one in self.gaps.addressable("project", self._listed_team_projects())}
-        )
+        """The team projects by id; those that share a name have their ids in their names."""
+
+        def read() -> dict[str, Project]:
+            listed = self.gaps.addressable("project", self._listed_team_projects())
+            names = distinct_names({one.id: one.name for one in listed})
+            return {one.id: one.model_copy(update={"name": names[one.id]}) for one in listed}
+
+        return self._offered("projects", read)
 
     def _listed_team_projects(self) -> Iterator[Project]:
         return (one for one in self.client.projects.list() if one.type == "team")

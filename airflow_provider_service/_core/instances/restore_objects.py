@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.instances.restore_reading import StoredBackup
     from airflow_provider_service._core.instances.workflow_references import Kind
     from airflow_provider_service.client._client import Resources
-    from airflow_provider_service.client.models import DataTable
+    from airflow_provider_service.client.models import DataTable, Project
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,12 @@ class ObjectsPlan:
         projects = self._contents.projects or []
         if not self._offered("projects", projects, self._existing.team_projects):
             return DesiredStatePlan([], 0)
-        return plan_projects(self._client, {one.name: self._roles(one) for one in projects}, _NOTHING)
+        roles = {one.name: self._roles(one) for one in projects}
+        return plan_projects(self._client, roles, _NOTHING, find=self._found_project)
+
+    def _found_project(self, client: Resources, name: str) -> Project | None:
+        known = (self._existing.team_projects or {}).get(self._existing.project_id(name) or "")
+        return known or find_project(client, name)
 
     def _roles(self, project: ProjectEntry) -> dict[str, str]:
         known = {one.email.lower() for one in self._existing.users or ()}
@@ -193,10 +198,7 @@ def _refuse(_client: Resources, message: str) -> None:
 
 
 def _project_id(client: Resources, name: str | None) -> str | None:
-    if name is None or Inventory(client).team_projects is None:
-        return None
-    found = find_project(client, name)
-    return found.id if found else None
+    return None if name is None else Inventory(client).project_id(name)
 
 
 def _create_folders(client: Resources, project: str, paths: Sequence[Sequence[str]]) -> None:

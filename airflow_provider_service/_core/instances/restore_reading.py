@@ -137,6 +137,8 @@ def read_backup(archive: ArchiveReader) -> StoredBackup:
     backup = StoredBackup(archive, contents, {one.name: one for one in _told_apart(entries)})
     twice = sorted({name for _, name in repeated((one.project, one.name) for one in tables)})
     require(not twice, f"the archive cannot be restored: it has data tables of the same name: {twice}")
+    keys = sorted({key for _, key in repeated((one.project, one.key) for one in contents.variables or ())})
+    require(not keys, f"the archive cannot be restored: it has variables of the same key in one project: {keys}")
     for table in tables:
         _check_rows(backup, table)
     return backup

@@ -142,6 +142,7 @@ def _collisions(contents: Contents, workflows: Sequence[StoredWorkflow]) -> Iter
     """Yield why new names are refused: several objects that need distinct names would get the same one."""
     named: Mapping[str, Iterable[tuple[str | None, str]]] = {
         "projects": ((None, one.name) for one in contents.projects or ()),
+        "variables": ((one.project, one.key) for one in contents.variables or ()),
         "data tables": ((one.project, one.name) for one in contents.data_tables or ()),
         "workflows": ((None, one.name) for one in workflows),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -49,17 +49,24 @@ class _Members:
                 client.projects.delete_user(project_id, self.ids[email])
 
 
-def plan_projects(client: Resources, desired: Any, prune: Prune) -> DesiredStatePlan:
+def plan_projects(
+    client: Resources,
+    desired: Any,
+    prune: Prune,
+    *,
+    find: Callable[[Resources, str], Project | None] = find_project,
+) -> DesiredStatePlan:
     """Plan the changes that bring team projects and their members to the declared state.
 
     :param desired: the members of each project by its name: their roles by email address, and None for one who must not
         be a member. Other members are kept.
+    :param find: finds a project by its name.
     :raises ServiceInputError: a project cannot be brought to its declared state, or would be deleted although it is not
         empty.
     :raises ServiceLookupError: a declared member is not a user, or several projects have the same declared name.
     """
     projects = {name: _roles(name, members) for name, members in named_values("projects", desired).items()}
-    existing = {name: find_project(client, name) for name in projects}
+    existing = {name: find(client, name) for name in projects}
     users = _Users(client)
     changes = []
     for name, roles in projects.items():
