@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import shutil
-from zipfile import ZipFile
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
@@ -151,3 +151,12 @@ def test_a_number_that_would_keep_none_is_refused_when_the_task_is_made(keep):
 def test_such_a_number_is_refused_in_a_mapped_task_too(execute, folder):
     with pytest.raises((AirflowFailException, ServiceInputError), match="keep must be a whole number from 1"):
         ServiceBackupOperator.partial(task_id="t", keep=0)
+
+
+def test_a_manifest_that_takes_much_memory_is_not_read(back_up, folder, caplog):
+    caplog.set_level(logging.INFO, logger="airflow_provider_service")
+    with ZipFile(folder / "bomb.zip", "w", ZIP_DEFLATED) as archive:
+        archive.writestr("manifest.json", b'{"x":[' + b"[]," * 2_000_000 + b"[]]}")
+    assert back_up("new.zip", keep=1)["deleted"] == 0
+    assert "bomb.zip" in names(folder)
+    assert "manifest.json is too large" in caplog.text

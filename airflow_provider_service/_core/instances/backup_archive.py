@@ -30,6 +30,9 @@ ENDING = ".zip"
 MAX_UNPACKED_BYTES = 10 * 1024**3
 #: Limit on the size of a member that is read whole, and of a line of any other; the service accepts less in a call.
 MAX_JSON_BYTES = 64 * 1024**2
+#: Limit on the size of the manifest: for what is not in the archive, and for each member. Whatever is in the folder of a
+#: backup is read, and a few bytes may unpack to a value that takes gigabytes of memory.
+MAX_MANIFEST_BYTES, MAX_ENTRY_BYTES = 4 * 1024**2, 1024
 #: Limit on the size of the list of members, which is in memory while the archive is open.
 MAX_LIST_BYTES = 16 * 1024**2
 
@@ -191,9 +194,10 @@ class ArchiveReader:
                 yield file
 
     def _read_manifest(self) -> dict[str, Any]:
-        _require(self._infos[MANIFEST].file_size <= MAX_JSON_BYTES, f"{MANIFEST} is too large")
+        limit = min(MAX_MANIFEST_BYTES + MAX_ENTRY_BYTES * len(self._infos), MAX_JSON_BYTES)
+        _require(self._infos[MANIFEST].file_size <= limit, f"{MANIFEST} is too large")
         with _damage_named(MANIFEST), self._zip.open(MANIFEST) as file:
-            manifest = _parsed(MANIFEST, file.read(MAX_JSON_BYTES))
+            manifest = _parsed(MANIFEST, file.read(limit))
         _require(isinstance(manifest, dict) and manifest.get("format") == FORMAT, "it is not the archive of a backup")
         _require(manifest.get("version") == VERSION, f"its version is {shown(manifest.get('version'))}, not {VERSION}")
         members = manifest.get("members")
