@@ -100,3 +100,16 @@ def test_variables_of_the_same_key_cannot_be_mapped_to_one_project(client, back_
     with pytest.raises(AirflowFailException, match="several variables of the backup would be named 'TOKEN'"):
         restore(kinds=["variables"], mapping={"projects": {"A": "B"}})
     assert list(second_client.variables.list()) == []
+
+
+def test_tables_of_one_name_are_refused_where_there_are_no_projects(client, back_up, restore, second, second_client):
+    for name in ("A", "B"):
+        project = client.projects.create(name).id
+        client.data_tables.create("stock", [{"name": "s", "type": "string"}], project_id=project)
+    back_up()
+    second.inject("status", status=403, path="/projects$", times=None)
+    second.clear_requests()
+    with pytest.raises(AirflowFailException, match="several data tables of the backup would be named 'stock'"):
+        restore()
+    assert [one for one in second.requests if one.method != "GET"] == []
+    assert restore(kinds=["projects", "variables", "tags"])["counts"]["data_tables"]["created"] == 0

@@ -164,6 +164,12 @@ class ObjectsPlan:
         desired = self._contents.data_tables or []
         if not self._offered("data tables", desired, self._existing.data_tables):
             return DesiredStatePlan([], 0)
+        equal = sorted(name for _, name in repeated((self._project_here(one.project), one.name) for one in desired))
+        require(
+            not equal,
+            f"without team projects, several data tables of the backup would be named {', '.join(map(repr, equal))}; "
+            "nothing was written, and the other objects can be selected",
+        )
         changes = [change for one in desired for change in self._table(one)]
         return DesiredStatePlan(changes, len(desired) - len(changes))
 
