@@ -11,7 +11,6 @@ import ssl
 import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -110,32 +109,6 @@ def test_a_tls_handshake_without_an_answer_ends_as_no_connection(method: str) ->
             client.request(method, "/x")
 
     assert caught.value.not_processed
-
-
-@pytest.fixture
-def certificate(tmp_path: Path) -> Path:
-    """A certificate of this host, with its key, in one file."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    encoding = serialization.Encoding.PEM
-    path = tmp_path / "server.pem"
-    path.write_bytes(
-        key.private_bytes(encoding, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-        + made.public_bytes(encoding)
-    )
-    return path
 
 
 @pytest.mark.parametrize("name", ["header", "body", "chunks", "silence"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from airflow_provider_service.client.resources._webhooks import authentication_h
 from tests.frames import showing
 
 from .clients import KEY, Client
-from .tiny_server import Received, TinyServer, answer
+from .tiny_server import Received, Step, TinyServer, answer
 
 TAG = b'{"id": "t", "name": "x"}'
 PASSWORD = "proxy-password-of-a-test"
@@ -164,6 +165,54 @@ def test_a_proxy_that_does_not_answer_is_named() -> None:
 
         with pytest.raises(errors.ServiceUnreachableError, match=rf"through the proxy {address} within 0\.3 s"):
             client.tags.create("x")
+
+
+def proxied(scheme: str, certificate: Path, *steps: Step) -> tuple[TinyServer, dict[str, Any]]:
+    """A proxy that passes calls on or opens tunnels, and the settings for it."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    proxy = TinyServer(*steps, tunnel=context)
+    host = {"base_url": f"{scheme}://localhost", "verify": str(certificate)}
+    return proxy, {**host, "proxies": {scheme: proxy.address}}
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_call_whose_answer_a_proxy_loses_may_have_been_processed(scheme: str, certificate: Path) -> None:
+    kept, lost = answer(TAG), None
+    proxy, settings = proxied(scheme, certificate, kept, lost, lost, kept)
+    with proxy:
+        client = Client(**settings)
+        assert client.tags.create("x").name == "x"
+        for _ in range(2):  # on the connection of the call before, and on a new one
+            with pytest.raises(errors.ServiceConnectionLostError, match="POST /tags: the connection broke") as caught:
+                client.tags.create("x")
+            assert not caught.value.not_processed
+        client.transport.close()
+
+    assert (client.pauses, len(proxy.received)) == ([], 3)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_read_whose_answer_a_proxy_loses_is_repeated(scheme: str, certificate: Path) -> None:
+    proxy, settings = proxied(scheme, certificate, None, None, answer(TAG))
+    with proxy:
+        client = Client(**settings)
+        assert client.tags.get("t").name == "x"
+        client.transport.close()
+
+    assert (len(client.pauses), len(proxy.received)) == (2, 3)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_that_can_no_longer_be_reached_is_named(scheme: str, certificate: Path) -> None:
+    proxy, settings = proxied(scheme, certificate, answer(TAG, "Connection: close"))
+    with proxy:
+        client = Client(**settings, retry_deadline=0)
+        client.tags.create("x")
+
+    with pytest.raises(errors.ServiceProxyError, match=f"the proxy {proxy.address} did not .*refused") as caught:
+        client.tags.create("x")
+    assert caught.value.not_processed
 
 
 @pytest.mark.parametrize(

@@ -36,10 +36,16 @@ def answer(body: bytes = b"{}", *headers: str, status: str = "200 OK", length: i
 
 
 class TinyServer:
-    """Answers requests with the steps in turn, then with the last one forever."""
+    """Answers requests with the steps in turn, then with the last one forever.
 
-    def __init__(self, *steps: Step, port: int = 0, tls: ssl.SSLContext | None = None) -> None:
+    :param tunnel: be a proxy that opens tunnels: CONNECT is accepted, and what follows arrives in TLS.
+    """
+
+    def __init__(
+        self, *steps: Step, port: int = 0, tls: ssl.SSLContext | None = None, tunnel: ssl.SSLContext | None = None
+    ) -> None:
         self.received: list[Received] = []
+        self._tunnel = tunnel
         self._steps, self._connections, self._lock = list(steps), 0, threading.Lock()
         self._stopping = threading.Event()
         owner = self
@@ -47,6 +53,11 @@ class TinyServer:
         class Handler(socketserver.StreamRequestHandler):
             def handle(self) -> None:
                 owner._serve(self)
+
+            def finish(self) -> None:
+                super().finish()
+                if self.connection is not self.request:  # the server closes only what it has accepted
+                    self.connection.close()
 
         class Server(socketserver.ThreadingTCPServer):
             daemon_threads = True
@@ -81,6 +92,9 @@ class TinyServer:
             self._connections += 1
             connection = self._connections
         while (received := _read(handler, connection)) is not None:
+            if self._tunnel and received.method == "CONNECT":
+                _open_tunnel(handler, self._tunnel)
+                continue
             with self._lock:
                 self.received.append(received)
                 step = self._steps.pop(0) if len(self._steps) > 1 else self._steps[0]
@@ -98,6 +112,12 @@ class TinyServer:
             head, _, body = step.partition(b"\r\n\r\n")
             if f"Content-Length: {len(body)}".encode() not in head:
                 return
+
+
+def _open_tunnel(handler: socketserver.StreamRequestHandler, tls: ssl.SSLContext) -> None:
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
+    handler.connection = tls.wrap_socket(handler.connection, server_side=True)
+    handler.rfile, handler.wfile = handler.connection.makefile("rb"), handler.connection.makefile("wb", 0)
 
 
 def _drip(handler: socketserver.StreamRequestHandler, pieces: Iterable[bytes | float]) -> None:

@@ -261,6 +261,19 @@ def test_a_fault_of_the_call(
     assert calls(simulator) == (1 if after else 2)
 
 
+@pytest.mark.parametrize("arrived", [[True], [False, True]], ids=["once", "twice"])
+def test_a_call_that_arrived_through_a_proxy_is_not_repeated_if_its_answer_is_lost(
+    monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator, arrived: list[bool]
+) -> None:
+    proxies = {"http": simulator.base_url}  # like every server, it understands what is sent to a proxy
+    connect(monkeypatch, simulator, host="http://service.test", port=None, extra={"proxies": proxies})
+    workflow_id = put(simulator, webhook(), DONE)
+    for one in arrived:
+        simulator.inject("drop", path="/webhook/", after_processing=one)
+    assert task_run(workflow_id=workflow_id, timeout=120).whole_attempt(1)["status"] == "success"
+    assert (statuses(simulator, workflow_id), calls(simulator)) == (["success"], len(arrived))
+
+
 def test_a_call_that_is_not_answered_in_time(task_run: MakeRun, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook(mode="lastNode"), wait(30), DONE)
     with pytest.raises(ServiceExecutionFailedError, match="it was stopped"):

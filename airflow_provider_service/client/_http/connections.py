@@ -107,15 +107,27 @@ class _TimedResponse(http.client.HTTPResponse):
 class _TimedConnection(HTTPConnection):
     response_class = _TimedResponse
     idle_since = 0.0
+    _was_made = False
 
     def connect(self) -> None:
         """Connect, through a proxy and with TLS if configured, all within the time limit for connecting."""
         call = _current_deadline()
+        self._was_made = False
         try:
             with ending_by(Deadline(min(self.timeout or MAX_SECONDS, call.left()))):
                 super().connect()
         except TimeoutError:
             raise ConnectTimeoutError(self, f"no connection within {self.timeout:g} s") from None
+        self._was_made = True
+
+    @property
+    def has_connected_to_proxy(self) -> bool:
+        """Whether there is or was a connection through the proxy, on which a request may have been sent.
+
+        ``urllib3`` forgets it when the connection is closed, as it is when an answer is lost, and would then report
+        that the proxy could not be reached.
+        """
+        return self._was_made or super().has_connected_to_proxy
 
     def _new_conn(self) -> socket.socket:
         # urllib3 would give each of several addresses the full time; here each gets its share of the time that is left.
