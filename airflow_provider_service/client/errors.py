@@ -267,6 +267,11 @@ class ServiceRedirectError(ServiceApiError):
 
     ends_wait = True
 
+    @property
+    def not_processed(self) -> bool:  # type: ignore[override]
+        """Whether no workflow can have run: from a webhook, the redirect may be the answer of its workflow."""
+        return not self.path.startswith("/webhook/")
+
 
 class ServiceUnexpectedResponseError(ServiceApiError):
     """An answer that is not JSON, or not of the documented shape."""

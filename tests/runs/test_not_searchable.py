@@ -125,6 +125,17 @@ def test_a_call_whose_execution_is_not_kept_is_not_repeated_after_a_lost_answer(
     assert calls(simulator) == 1
 
 
+def test_a_call_whose_execution_is_not_kept_is_not_repeated_after_a_redirect(
+    task_run: MakeRun, simulator: ServiceSimulator
+) -> None:
+    redirect = respond(307, respondWith="text", headers={"Location": "https://shop.example/thanks"})
+    nodes = [webhook(mode="responseNode"), redirect, DONE]
+    workflow_id = put(simulator, *nodes, saveDataSuccessExecution="none")
+    with pytest.raises(AirflowFailException, match=r"redirected to https://shop\.example/thanks.*may have run"):
+        task_run(workflow_id=workflow_id).attempt(1)
+    assert calls(simulator) == 1
+
+
 def test_redacted_data(redacting: None, task_run: MakeRun, simulator: ServiceSimulator) -> None:
     named = put(simulator, webhook(options={"responseData": WITH_ID}), DONE)
     assert task_run(workflow_id=named).attempt(1)["status"] == "success"

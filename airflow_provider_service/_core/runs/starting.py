@@ -123,6 +123,9 @@ class CallStarter(ABC):
         doubt = runs.doubt(self._client.base_url, all_are_kept=self._is_kept)
         if doubt is not None:
             raise ServiceRunInDoubtError(f"{error}; it may have run the workflow: {doubt}") from error
+        if error.ends_wait:  # the next call would fail in the same way
+            self.started_nothing = True
+            raise error
         if isinstance(error, errors.ServiceTimeoutError):
             # The task has no time left.
             self.started_nothing = True
