@@ -9,6 +9,7 @@ from airflow.providers.common.compat.notifier import BaseNotifier
 
 from airflow_provider_service._airflow.arguments import require_flag
 from airflow_provider_service._airflow.references import PROJECT, WORKFLOW
+from airflow_provider_service.client._texts import one_line, shown
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -32,7 +33,8 @@ class ServiceNotifier(BaseNotifier):
     Airflow knows as secrets are masked in the exception. If the webhook's method is ``GET``, the query carries them.
 
     If a template uses a value that the context lacks, such as ``ds`` in a run without a logical date, the notifier logs
-    that, renders the value as empty text, and sends the alert.
+    that, renders the value as empty text, and sends the alert. A text that cannot be rendered even so, such as
+    ``{{ ds | int }}``, is sent as it is.
 
     :param workflow_id: id of the workflow; give either the id or the name.
     :param workflow_name: exact name of the workflow; archived ones do not count.
@@ -103,6 +105,18 @@ class ServiceNotifier(BaseNotifier):
         undefined = make_logging_undefined(self.log, base=Absent)  # type: ignore[arg-type]
         super().render_template_fields(context, env.overlay(undefined=undefined))
 
+    def render_template(
+        self, content: Any, context: Context, jinja_env: Environment | None = None, seen_oids: set[int] | None = None
+    ) -> Any:
+        """Render a value; a text that cannot be rendered stays as it is."""
+        if not isinstance(content, str):
+            return super().render_template(content, context, jinja_env, seen_oids)
+        try:
+            return _without_absent(super().render_template(content, context, jinja_env, seen_oids))
+        except Exception as error:  # noqa: BLE001 - an alert without its values is better than none
+            self.log.warning("%s cannot be rendered, and is sent as it is: %s", shown(content), one_line(str(error)))
+            return content
+
     def notify(self, context: Context) -> None:
         """Call the workflow's webhook."""
         from airflow_provider_service._airflow.connection import WebhookHeaders
@@ -164,3 +178,16 @@ class ServiceNotifier(BaseNotifier):
             "exception": str(redact(str(exception)))[:MAX_EXCEPTION_CHARS] if exception else None,
             "details": self.details,
         }
+
+
+def _without_absent(value: Any) -> Any:
+    """Put empty text in place of the values that the context lacks; native rendering returns them, also in a list."""
+    from jinja2 import Undefined
+
+    if isinstance(value, Undefined):
+        return ""
+    if isinstance(value, dict):
+        return {name: _without_absent(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_absent(inner) for inner in value]
+    return value

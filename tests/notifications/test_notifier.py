@@ -124,6 +124,30 @@ def test_a_run_without_logical_date_is_reported_too(
     assert "'ds' is undefined" in caplog.text
 
 
+def test_a_text_that_cannot_be_rendered_is_sent_as_it_is(
+    notify: Notify, simulator: ServiceSimulator, alert: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    message = "took {{ (data_interval_end - data_interval_start).total_seconds() | int }} s"
+    details = {"rounded": "{{ logical_date | round }}", "invalid": "{{ ti.", "there": "{{ ti.task_id }}"}
+    notify({"ti": TASK}, workflow_id=alert, message=message, details=details)
+
+    [item] = received(simulator, alert)
+    assert (item["body"]["message"], item["body"]["details"]) == (message, {**details, "there": "load"})
+    assert "cannot be rendered, and is sent as it is: 'data_interval_end' is undefined" in caplog.text
+
+
+def test_values_that_the_context_lacks_are_empty_in_native_objects_too(
+    notify: Notify, simulator: ServiceSimulator, alert: str
+) -> None:
+    native = DAG("native", schedule=None, render_template_as_native_obj=True)
+    details = {"day": "{{ ds }}", "days": "{{ [ds, {'day': ds}, ti.try_number] }}"}
+    notify({"ti": TASK, "dag": native}, workflow_id=alert, message="{{ ds }}", details=details)
+
+    [item] = received(simulator, alert)
+    assert item["body"]["message"] == ""
+    assert item["body"]["details"] == {"day": "", "days": ["", {"day": ""}, 2]}
+
+
 def test_of_a_dag_run(notify: Notify, simulator: ServiceSimulator, alert: str) -> None:
     run = SimpleNamespace(dag_id="nightly", run_id="scheduled__1", state="success")
     notify({"dag_run": run}, workflow_id=alert, message="done")
