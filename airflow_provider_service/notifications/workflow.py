@@ -36,6 +36,9 @@ class ServiceNotifier(BaseNotifier):
     that, renders the value as empty text, and sends the alert. A text that cannot be rendered even so, such as
     ``{{ ds | int }}``, is sent as it is.
 
+    If the webhook does not answer within the connection's ``timeout``, the notifier logs a warning, since the workflow
+    may still run; if the webhook should answer as soon as the run begins, that is an error.
+
     :param workflow_id: id of the workflow; give either the id or the name.
     :param workflow_name: exact name of the workflow; archived ones do not count.
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
@@ -154,7 +157,13 @@ class ServiceNotifier(BaseNotifier):
             try:
                 answer = client.webhooks.call(trigger, payload, headers=headers(trigger.authentication))
             except ServiceTimeoutError:
-                self.log.info("Workflow %s has not answered within %g s; it keeps running", workflow.id, config.timeout)
+                if trigger.response_mode == "onReceived":
+                    raise
+                self.log.warning(
+                    "Workflow %s has not answered within %g s; it may still run, or may not have been started",
+                    workflow.id,
+                    config.timeout,
+                )
             else:
                 self.log.info("Workflow %s was notified, and answered %d", workflow.id, answer.status)
 

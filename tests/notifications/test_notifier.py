@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import socket
 from collections.abc import Callable
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -20,6 +21,7 @@ from airflow_provider_service.client.errors import (
     ServiceInputError,
     ServiceLookupError,
     ServiceNotFoundError,
+    ServiceTimeoutError,
     ServiceWebhookRefusedError,
 )
 from airflow_provider_service.notifications.workflow import ServiceNotifier
@@ -272,8 +274,24 @@ def test_a_workflow_that_answers_late_is_not_waited_for(
 
     notify({"ti": TASK}, workflow_id=slow)
 
-    assert f"Workflow {slow} has not answered within 0.3 s; it keeps running" in caplog.text
+    [warned] = [one for one in caplog.records if "has not answered within 0.3 s; it may still run" in one.getMessage()]
+    assert (warned.levelname, f"Workflow {slow} " in warned.getMessage()) == ("WARNING", True)
     assert sum(one.path == "/webhook/slow" for one in simulator.requests) == 1
+
+
+@airflow_features.errors_of_notifiers
+def test_a_webhook_that_should_answer_at_once_and_does_not_is_an_error(
+    notify: Notify, simulator: ServiceSimulator, alert: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        extra = {"timeout": 0.3, "webhook_base_url": f"http://127.0.0.1:{silent.getsockname()[1]}"}
+        connection = {**json.loads(simulator.connection_json()), "extra": extra}
+        monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps(connection))
+
+        with pytest.raises(ServiceTimeoutError):
+            notify({"ti": TASK}, workflow_id=alert)
+
+    assert received(simulator, alert) == []
 
 
 def test_a_workflow_that_fails_was_still_notified(
