@@ -71,6 +71,19 @@ def test_without_payload(service: SimulatedService) -> None:
     service.assert_ran("Sync", payload={})
 
 
+@pytest.mark.parametrize(("payload", "body"), [(range(2), [0, 1]), ({"ids": range(2)}, {"ids": [0, 1]})])
+def test_a_sequence_of_any_kind_is_sent_as_a_list(service: SimulatedService, payload: Any, body: Any) -> None:
+    service.workflow("Sync")
+
+    @task.service_workflow(workflow_name="Sync")
+    def sync() -> Any:
+        return payload
+
+    run_task(sync())
+
+    service.assert_ran("Sync", payload=body)
+
+
 def test_arguments_are_rendered_and_what_is_returned_is_not(service: SimulatedService) -> None:
     service.workflow("Sync", output=ROWS)
 

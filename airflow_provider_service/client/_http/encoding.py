@@ -52,6 +52,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, datetime) and value.tzinfo is None:
         # The service would assume its own current time zone.
         raise ValueError(f"{value.isoformat()} has no time zone")
+    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
+        return list(value)  # such as Airflow's own for the results of mapped tasks
     return to_jsonable_python(value)
 
 
