@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from ipaddress import IPv6Address
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -177,8 +178,13 @@ def _base_url(source: str, connection: _Fields) -> str:
         raise ServiceConfigError(
             "host is empty; it holds the base URL, e.g. https://service.example.com", source=source
         )
-    if "://" not in host:
-        host = f"{schema if schema in _PROTOCOLS else 'https'}://{host}"
+    is_protocol = schema.lower() in _PROTOCOLS
+    protocol, separator, name = host.rpartition("://")
+    if not separator:
+        protocol = schema if is_protocol else "https"
+    with suppress(ValueError):  # if the connection is given as a URI, Airflow removes the brackets
+        name = f"[{IPv6Address(name)}]"
+    host = f"{protocol}://{name}"
     try:
         if not host.isprintable():
             raise ValueError  # urlsplit drops line breaks silently
@@ -186,6 +192,6 @@ def _base_url(source: str, connection: _Fields) -> str:
         port = f":{connection.port}" if connection.port and not parts.port else ""
     except ValueError:
         raise ServiceConfigError("host is not an address such as https://service.example.com", source=source) from None
-    prefix = f"/{schema}" if schema and schema not in _PROTOCOLS else ""
+    prefix = f"/{schema}" if schema and not is_protocol else ""
     tail = f"?{parts.query}" if parts.query else ""
     return f"{parts.scheme}://{parts.netloc}{port}{parts.path.rstrip('/')}{prefix}{tail}"

@@ -56,6 +56,7 @@ def connect(monkeypatch: pytest.MonkeyPatch) -> Connect:
         ({"host": "https://s.example.com:8443", "port": 8443}, "https://s.example.com:8443/api/v1"),
         ({"host": "s.example.com", "schema": "prefix"}, "https://s.example.com/prefix/api/v1"),
         ({"host": "http://[::1]:5678"}, "http://[::1]:5678/api/v1"),
+        ({"host": "::1", "schema": "HTTP", "port": 5678}, "http://[::1]:5678/api/v1"),
         ({"host": "https://s.example.com", "extra": {"api_version": 3}}, "https://s.example.com/api/v3"),
     ],
 )
@@ -72,6 +73,8 @@ def test_addresses(connect: Connect, fields: dict[str, Any], api_root: str) -> N
         (f"service://:{KEY}@s.example.com:5678/http?timeout=7", "http://s.example.com:5678/api/v1"),
         (f"service://https://:{KEY}@s.example.com:8443/prefix?timeout=7", "https://s.example.com:8443/prefix/api/v1"),
         (f"service://:{KEY}@http%3A%2F%2Fs.example.com%3A5678%2Fp", "http://s.example.com:5678/p/api/v1"),
+        (f"n8n://:{KEY}@[2001:db8::1]:5678/http", "http://[2001:db8::1]:5678/api/v1"),
+        (f"n8n://http://:{KEY}@[::1]:5678?timeout=7", "http://[::1]:5678/api/v1"),
     ],
 )
 def test_uris(connect: Connect, uri: str, api_root: str) -> None:
