@@ -259,7 +259,7 @@ def _proxy(address: str) -> str:
 
 
 def _problem(error: Any) -> str:
-    field = ".".join(map(str, error["loc"])) or "fields"
+    field = str(next(iter(error["loc"]), "fields"))  # below it stands what was given, such as the address of a proxy
     if error["type"] == "extra_forbidden":
         return f"unknown field '{field}'; the known fields are {', '.join(sorted(EXTRAS))}"
     if error["type"] == "missing":

@@ -157,6 +157,7 @@ def test_an_unusable_address_is_reported(field: str, address: Any, problem: str)
         ("proxies", {"https": f"ftp://{SECRET}"}),
         ("proxies", {"https": "http://proxy\ud800"}),
         ("proxies", {"htps": f"http://{SECRET}"}),
+        ("proxies", {f"http://user:{SECRET}@proxy": None}),
         ("verify", f"/{SECRET}\0"),
         ("cert", [f"/{SECRET}\ud800", "k"]),
         ("page_size", 0),
