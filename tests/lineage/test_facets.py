@@ -142,6 +142,9 @@ def test_tables_of_a_database_have_the_names_that_openlineage_gives_them(query) 
         ("s3://my_conn@bucket/a/b.parquet", ("s3://bucket", "a/b.parquet")),
         ("/data/x.csv", ("file", "/data/x.csv")),
         ("file:///data/x.csv", ("file", "/data/x.csv")),
+        ("/data/a#b?.csv", ("file", "/data/a#b?.csv")),
+        ("s3://my_conn@bucket/a#b?.csv", ("s3://bucket", "a#b?.csv")),
+        ("https://files.example.com/x.csv?signature=secret", ("https://files.example.com", "x.csv")),
     ],
 )
 def test_files(address: str, dataset: tuple[str, str]) -> None:

@@ -5,11 +5,11 @@ The provider also works without OpenLineage, so the functions import it themselv
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from airflow_provider_service.assets.service import TABLES, WORKFLOWS, namespace_of, object_name
 
@@ -88,11 +88,14 @@ def of_file(address: str, *, is_output: bool) -> Lineage:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from openlineage.client.event_v2 import InputDataset, OutputDataset
 
-    parts = urlsplit(address)
-    if parts.scheme in ("", "file"):
-        namespace, name = "file", str(Path(parts.path).absolute())
+    scheme, _, rest = address.partition("://") if "://" in address else ("", "", address)
+    if scheme in ("", "file"):
+        namespace, name = "file", str(Path(rest).absolute())
     else:
-        namespace, name = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}", parts.path.strip("/")
+        if scheme in ("http", "https"):  # a query can hold a signature; in other addresses, ? and # belong to the name
+            rest = re.split(r"[?#]", rest, maxsplit=1)[0]
+        place, _, name = rest.partition("/")
+        namespace, name = f"{scheme}://{place.rpartition('@')[2]}", name.strip("/")
     if is_output:
         return OperatorLineage(outputs=[OutputDataset(namespace=namespace, name=name)])
     return OperatorLineage(inputs=[InputDataset(namespace=namespace, name=name)])
