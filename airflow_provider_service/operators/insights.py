@@ -73,6 +73,7 @@ class ServiceGetInsightsOperator(ServiceBaseOperator):
     def perform(self, context: Context) -> InsightsResult:
         """Read the statistics."""
         from airflow_provider_service._core.reports.insights import figures_of, insights_report
+        from airflow_provider_service._core.reports.report import shown
 
         require_report_place(self.report_path)
         url = self.link_to(context, ServicePageLink(), INSIGHTS_PAGE)
@@ -82,8 +83,8 @@ class ServiceGetInsightsOperator(ServiceBaseOperator):
         )
         made_at = clock().utcnow()
         figures = figures_of(summary)
-        shown = ", ".join(f"{name} {figure.value:g} {figure.unit}" for name, figure in figures.items())
-        self.log.info("Insights: %s: %s", shown, url)
+        values = ", ".join(f"{name} {shown(float(figure.value))} {figure.unit}" for name, figure in figures.items())
+        self.log.info("Insights: %s: %s", values, url)
         shown_figures = {
             name: {"value": figure.value, "unit": figure.unit, "deviation": figure.deviation}
             for name, figure in figures.items()

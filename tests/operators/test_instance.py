@@ -258,6 +258,30 @@ def test_insights_are_compared_with_the_previous_period(execute, simulator, tmp_
     assert shown["Failure rate"] == ("50 %", "+0.5 from the previous period")
 
 
+def test_large_insights_are_shown_with_all_their_digits(execute, simulator, requests_mock, tmp_path, caplog):
+    def figure(value: float, unit: str, deviation: float | None = None) -> dict[str, object]:
+        return {"value": value, "unit": unit, "deviation": deviation}
+
+    summary = {
+        "total": figure(1_234_567, "count", -1_000_001),
+        "failed": figure(1_000_009, "count"),
+        "failureRate": figure(0.81, "ratio"),
+        "timeSaved": figure(12_345_678, "minute"),
+        "averageRunTime": figure(1234, "millisecond"),
+    }
+    requests_mock.get(f"{simulator.base_url}/api/v1/insights/summary", json=summary)
+    caplog.set_level("INFO")
+    execute(ServiceGetInsightsOperator, report_path=f"{tmp_path}/insights.json")
+
+    report = json.loads((tmp_path / "insights.json").read_text())
+    assert "1,234,567 production executions from" in report["message"]
+    assert "; 1,000,009 failed." in report["message"]
+    shown = {one["label"]: (one["value"], one["note"]) for one in report["figures"]}
+    assert shown["Executions"] == ("1,234,567", "-1,000,001 from the previous period")
+    assert shown["Time saved"] == ("12,345,678 min", "")
+    assert "total 1,234,567 count" in caplog.text
+
+
 @pytest.mark.parametrize("operator", [ServiceGenerateAuditOperator, ServiceGetInsightsOperator])
 @pytest.mark.parametrize(
     ("path", "message"),

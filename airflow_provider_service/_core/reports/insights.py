@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from airflow_provider_service._core.reports.report import Bar, Chart, Figure, Report, Series, Table
+from airflow_provider_service._core.reports.report import Bar, Chart, Figure, Report, Series, Table, shown
 
 if TYPE_CHECKING:
     from airflow_provider_service.client.models import InsightsFigure, InsightsSummary
@@ -39,8 +39,8 @@ def insights_report(
     bars = [_bar("this period", total, failed), *_previous(summary)]
     return Report(
         title="Insights",
-        message=f"{total:g} production executions from {_named(range_start, '7 days ago')} to "
-        f"{_named(range_end, 'now')}; {failed:g} failed.",
+        message=f"{shown(total)} production executions from {_named(range_start, '7 days ago')} to "
+        f"{_named(range_end, 'now')}; {shown(failed)} failed.",
         made_at=made_at,
         url=url,
         figures=[Figure(_LABELS[name], _shown(figure), _change(figure)) for name, figure in figures.items()],
@@ -76,9 +76,13 @@ def _shown(figure: InsightsFigure) -> str:
     if figure.unit == "ratio":
         return f"{100 * value:.4g} %"
     if figure.unit == "count":
-        return f"{value:g}"
-    return f"{value:,.6g} {'ms' if figure.unit == 'millisecond' else 'min' if figure.unit == 'minute' else figure.unit}"
+        return shown(value)
+    unit = {"millisecond": "ms", "minute": "min"}.get(figure.unit, figure.unit)
+    return f"{shown(value)} {unit}"
 
 
 def _change(figure: InsightsFigure) -> str:
-    return "" if figure.deviation is None else f"{float(figure.deviation):+.4g} from the previous period"
+    if figure.deviation is None:
+        return ""
+    change = float(figure.deviation)
+    return f"{'-' if change < 0 else '+'}{shown(abs(change))} from the previous period"
