@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
@@ -43,6 +44,14 @@ def test_a_window_that_ended_before_now(simulator, workflow, form, version):
     assert abs(found["Sync"]["success_age"] - 6 * HOUR) < 60
     assert (done["window_start"], done["window_end"]) == (wire_time(end - timedelta(hours=24)), wire_time(end))
     assert done["message"].startswith(f"2 of 3 workflows are unhealthy over the 24 h before {end:%Y-%m-%d %H:%M} UTC: ")
+
+
+def test_a_window_has_its_length_also_when_clocks_change(workflow):
+    workflow("Sync", "success")
+    end = datetime(2025, 10, 27, tzinfo=ZoneInfo("Europe/Berlin"))  # the day before had 25 hours
+    done = check(all_workflows=True, on_breach="report", window_end=end)
+
+    assert (done["window_start"], done["window_end"]) == ("2025-10-25T23:00:00.000Z", "2025-10-26T23:00:00.000Z")
 
 
 def test_a_window_ends_now_at_the_latest(simulator, workflow):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import chain, islice
 from random import Random
@@ -55,7 +55,8 @@ def perform(check: HealthCheck, client: ServiceClient, window_end: datetime | No
     workflows = _workflows(check, client, project_id)
     # The offset of the service's clock is known once it has answered.
     now = clock().utcnow() + (client.transport.clock_offset or timedelta())
-    end = min(in_utc(window_end), now) if window_end else now
+    # In UTC, because a time zone whose clocks change would make the window longer or shorter.
+    end = min(in_utc(window_end).astimezone(UTC), now) if window_end else now
     since = end - timedelta(seconds=check.window)
     random = Random(0)
     tallies = {id_: Tally(random) for id_ in workflows}
