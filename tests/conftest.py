@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import fcntl
 import gc
@@ -215,6 +216,31 @@ def client(simulator: ServiceSimulator) -> Iterator[ServiceClient]:
     """A client for checking the service's contents."""
     with ServiceClient(ServiceConfig(base_url=simulator.base_url, api_key=simulator.api_key)) as one:
         yield one
+
+
+@pytest.fixture
+def meanwhile(simulator: ServiceSimulator, client: ServiceClient) -> Iterator[Callable[..., None]]:
+    """``meanwhile(path, act)`` lets somebody act when that path has been read, before the first answer is sent."""
+    with ServiceClient(client.transport.config) as somebody_else:
+
+        def put(path: str, act: Callable[[ServiceClient], Any]) -> None:
+            done: list[str] = []
+
+            def layer(app: Any) -> Any:
+                async def acts_before_the_answer(scope: Any, receive: Any, send: Any) -> None:
+                    async def acting(message: Any) -> None:
+                        if (scope["method"], scope["path"]) == ("GET", f"/api/v1{path}") and not done:
+                            done.append(path)
+                            await asyncio.to_thread(act, somebody_else)
+                        await send(message)
+
+                    await app(scope, receive, acting)
+
+                return acts_before_the_answer
+
+            simulator.wrap(layer)
+
+        yield put
 
 
 @pytest.fixture

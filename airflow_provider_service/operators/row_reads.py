@@ -36,7 +36,8 @@ class ServiceReadRowsOperator(ServiceTableOperator):
     :param project_name: exact name of that project, instead of its id.
     :param filter: conditions on columns, as ``{"type": "and", "filters": [{"columnName": "stock", "condition": "lt",
         "value": 10}]}``; the page *Data tables* lists them. None (the default) for all rows.
-    :param sort_by: column to sort by, followed by ``:asc`` or ``:desc``; None (the default) for the order of insertion.
+    :param sort_by: column to sort by, followed by ``:asc`` or ``:desc``; None (the default) for the order of insertion,
+        in which no row is missed because others are deleted while a table of several pages is read.
     :param search: text that a row must contain in any column, regardless of case; None (the default) for all rows.
     :param columns: columns to read, in order, which may include ``id``, ``createdAt`` and ``updatedAt``; None (the
         default) for all of them.

@@ -2,37 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from zipfile import ZipFile
 
 import pytest
 
-from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.errors import ServiceError
 from airflow_provider_service.operators.backups import ServiceBackupOperator
-
-
-@pytest.fixture
-def meanwhile(simulator, client):
-    """``meanwhile(path, act)`` lets somebody act, after the service has read that path for the first time."""
-    with ServiceClient(client.transport.config) as somebody_else:
-
-        def put(path, act):
-            done = []
-
-            def layer(app):
-                async def acts_after_the_answer(scope, receive, send):
-                    await app(scope, receive, send)
-                    if (scope["method"], scope["path"]) == ("GET", f"/api/v1{path}") and not done:
-                        done.append(path)
-                        await asyncio.to_thread(act, somebody_else)
-
-                return acts_after_the_answer
-
-            simulator.wrap(layer)
-
-        yield put
 
 
 @pytest.fixture

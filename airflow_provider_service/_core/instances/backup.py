@@ -36,7 +36,6 @@ from airflow_provider_service._core.instances.restore_record import is_record
 from airflow_provider_service._core.instances.workflow_references import with_references
 from airflow_provider_service._core.object_storage import address_of, whole_file
 from airflow_provider_service._core.rows.formats import JsonLinesFormat
-from airflow_provider_service._core.rows.load import rows_by_id
 from airflow_provider_service._core.rows.progress import Progress
 from airflow_provider_service._core.rows.values import column_types
 from airflow_provider_service.client._definitions import are_same, running
@@ -167,7 +166,7 @@ def hashed_rows(
     """
     hashing = Hashing(file)
     progress = Progress(f"Read of {table.name!r}")
-    rows = progress.counting(_with_columns(rows_by_id(client, table.id), table, types))
+    rows = progress.counting(_with_columns(client.data_table_rows.list(table.id), table, types))
     JsonLinesFormat().write(hashing, types, rows)  # type: ignore[arg-type]
     hashing.rows = progress.count
     return hashing

@@ -10,14 +10,9 @@ from typing import TYPE_CHECKING
 from airflow_provider_service._airflow import metrics
 from airflow_provider_service._core.rows.batches import insert_in_batches
 from airflow_provider_service._core.rows.progress import Progress
-from airflow_provider_service._core.rows.upsert import LoadResult, checked_row, edge_id
+from airflow_provider_service._core.rows.upsert import LoadResult, edge_id
 from airflow_provider_service._core.rows.upsert_writes import require_deletable
-from airflow_provider_service.client.errors import (
-    ServiceAnswerTooLargeError,
-    ServiceApiError,
-    ServiceForbiddenError,
-    ServiceUnexpectedResponseError,
-)
+from airflow_provider_service.client.errors import ServiceApiError, ServiceForbiddenError
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.rows.spool import Spool
@@ -95,7 +90,7 @@ def _count(client: Resources, table_id: str, start: int = 1, end: int | None = N
     """Count the rows with ids from ``start`` to below ``end``, or to the last; None if they cannot be read."""
     progress = Progress("Counted")
     try:
-        for _ in progress.counting(rows_by_id(client, table_id, start, end)):
+        for _ in progress.counting(client.data_table_rows.list(table_id, filter=_between(start, end))):
             pass
     except ServiceForbiddenError:
         raise  # a replace has to read ids
@@ -103,33 +98,6 @@ def _count(client: Resources, table_id: str, start: int = 1, end: int | None = N
         log.warning("The rows that are to be deleted could not be counted: %s", error)
         return None
     return progress.count
-
-
-def rows_by_id(client: Resources, table_id: str, start: int = 1, end: int | None = None) -> Iterator[Row]:
-    """Yield the rows with ids from ``start`` to below ``end``, or to the last, with one page in memory at a time.
-
-    Each page begins after the last id. With a cursor, rows would be missed if earlier ones were deleted meanwhile, and
-    the service would pass over all rows before it.
-    """
-    size = client.transport.config.page_size
-    while True:
-        rows = client.data_table_rows.list(table_id, filter=_between(start, end), sort_by="id:asc", limit=size)
-        try:
-            page = [checked_row(row, table_id) for row in rows]
-        except ServiceAnswerTooLargeError:
-            if size == 1:
-                raise
-            size //= 2
-            continue
-        ids = [int(row["id"]) for row in page]
-        if ids and min(ids) < start:
-            raise ServiceUnexpectedResponseError(
-                "the filter was ignored", method="GET", path=f"/data-tables/{table_id}/rows"
-            )
-        yield from page
-        if len(page) < size:
-            return
-        start = max(ids) + 1
 
 
 def _report_deleted(counts: Sequence[int | None]) -> int | None:

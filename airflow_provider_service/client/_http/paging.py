@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterator, Mapping
+from heapq import merge
+from itertools import groupby, islice
 from typing import Any
 
+from airflow_provider_service.client._http.encoding import to_json
 from airflow_provider_service.client._texts import shown
-from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.client.errors import ServiceAnswerTooLargeError, ServiceInputError
 
 Fetch = Callable[[dict[str, Any]], Any]
 
@@ -79,6 +81,72 @@ def follow_skip(fetch: Fetch, *, page_size: int, limit: int | None) -> Iterator[
                 return
 
     return _first(pages(), limit)
+
+
+def follow_ids(fetch: Fetch, *, page_size: int, limit: int | None, filter: Any) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a data table by id, with one page in memory at a time; each page begins after the last id.
+
+    A cursor holds a number of rows to pass over. With it, rows would be missed if earlier ones were deleted meanwhile.
+
+    The other parameters are those of :func:`follow_cursor`.
+
+    :param filter: the filter of the list. If one of the type ``"or"`` finds more than a page, its conditions are read
+        side by side, because no condition can be added to all of them; a page of each is in memory.
+    :raises PagingError: while iterating: a page was repeated, or the pages do not end.
+    """
+
+    def pages() -> Iterator[dict[str, Any]]:
+        size = page_size if limit is None else min(page_size, limit)
+        yield from _rows_after(0, fetch, size, filter)
+
+    return _first(pages(), limit)
+
+
+def _rows_after(after: int, fetch: Fetch, size: int, filter: Any) -> Iterator[dict[str, Any]]:
+    conditions = conditions_of(filter)
+    is_either = is_any_of_several(filter)
+    advance = _Advance()
+    while True:
+        if after and not is_either:
+            beyond = {"columnName": "id", "condition": "gt", "value": after}
+            filter = {"type": "and", "filters": [*conditions, beyond]}
+        chosen = {} if filter is None else {"filter": to_json(filter)}
+        try:
+            page = fetch({"limit": size, "sortBy": "id:asc", **chosen})
+        except ServiceAnswerTooLargeError:
+            if size == 1:
+                raise
+            size //= 2
+            continue
+        advance.check(page["data"])
+        yield from (row for row in page["data"] if not is_either or _row_id(row) > after)
+        if not page["data"] or not page.get("nextCursor"):
+            return
+        after = max(after, _row_id(page["data"][-1]))
+        if is_either:
+            break
+    half = len(conditions) // 2
+    parts = [{**filter, "filters": part} for part in (conditions[:half], conditions[half:])]
+    rows = merge(*(_rows_after(after, fetch, size, part) for part in parts), key=_row_id)
+    yield from (next(same) for _, same in groupby(rows, key=_row_id))
+
+
+def conditions_of(filter: Any) -> list[Any]:
+    """The conditions of a filter of rows; none if it is malformed, which the service refuses."""
+    conditions = filter.get("filters") if isinstance(filter, Mapping) else None
+    return list(conditions) if isinstance(conditions, (list, tuple)) else []
+
+
+def is_any_of_several(filter: Any) -> bool:
+    """Whether rows need to meet only one of several conditions."""
+    return len(conditions_of(filter)) > 1 and filter.get("type") == "or"
+
+
+def _row_id(row: Any) -> int:
+    row_id = row.get("id") if isinstance(row, dict) else None
+    if isinstance(row_id, int):
+        return row_id
+    raise PagingError("a row has no id")
 
 
 class _Advance:

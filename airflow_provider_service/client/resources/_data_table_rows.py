@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Literal, get_args, overload
 
 from typing_extensions import Unpack
 
+from airflow_provider_service.client._http.paging import follow_cursor, follow_ids
 from airflow_provider_service.client.errors import ServiceInvalidRequestError, ServiceServerError
 from airflow_provider_service.client.models._column_names import require_row, require_writable
 from airflow_provider_service.client.models._data_table_rows import (
@@ -54,6 +56,11 @@ class DataTableRows(Resource):
     ) -> Iterator[Row]:
         """Iterate over rows, with one page in memory at a time: ``GET /data-tables/{dataTableId}/rows``.
 
+        Rows are read by id, so none is missed because others are deleted meanwhile. With another ``sort_by``, the
+        service counts rows instead: then rows are missed, or come twice, if others are written between two pages. A
+        filter of the type ``"or"`` that finds more than a page is read with a few more calls, and with a page of each
+        condition in memory.
+
         :param filter: only rows that meet it.
         :param sort_by: column, then ``:asc`` or ``:desc``; by default ``id:asc``. The service answers 500 if the
             table lacks the column.
@@ -62,8 +69,15 @@ class DataTableRows(Resource):
         :raises ServiceNotFoundError: no such table.
         """
         query = {"filter": json_text(filter), "sortBy": sort_by, "search": search}
+        is_by_id = sort_by in (None, "id:asc")
         rows = self._pages(
-            StoredRow, "/data-tables/{}/rows", data_table_id, scope="dataTableRow:read", query=query, limit=limit
+            StoredRow,
+            "/data-tables/{}/rows",
+            data_table_id,
+            scope="dataTableRow:read",
+            query=query,
+            limit=limit,
+            follow=partial(follow_ids, filter=filter) if is_by_id else follow_cursor,
         )
         return rows if sort_by is None and filter is None else _explaining(rows, sort_by)
 

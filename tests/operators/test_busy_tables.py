@@ -1,0 +1,59 @@
+"""Rows of a table that others change while a task reads it."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_service.operators.row_reads import ServiceReadRowsOperator
+from airflow_provider_service.operators.rows import ServiceUpdateRowsOperator
+
+ROWS = 600
+DELETED = 100
+KEYS = [{"shop": str(number // 25), "sku": f"s{number % 25}"} for number in range(ROWS)]
+
+
+def where(*conditions, type="and"):
+    names = ("columnName", "condition", "value")
+    return {"type": type, "filters": [dict(zip(names, one, strict=True)) for one in conditions]}
+
+
+@pytest.fixture
+def busy_table(client, table, meanwhile):
+    """A table of 600 rows, from which somebody deletes the first 100 once a page of it has been read."""
+    rows = [{**key, "stock": number, "sold_at": "2026-01-05"} for number, key in enumerate(KEYS)]
+    client.data_table_rows.insert(table.id, rows)
+    first = where(("stock", "lt", DELETED))
+    meanwhile(f"/data-tables/{table.id}/rows", lambda other: other.data_table_rows.delete(table.id, first))
+    return table
+
+
+def test_no_row_is_missed_because_earlier_ones_are_deleted(simulator, execute, busy_table):
+    done = execute(ServiceReadRowsOperator, data_table_id=busy_table.id)
+    assert [row["stock"] for row in done["rows"]] == [*range(ROWS)]
+    assert len([one for one in simulator.requests if one.path.endswith("/rows") and one.method == "GET"]) == 3
+
+
+@pytest.mark.parametrize("kind", ["and", "or"])
+def test_an_update_misses_no_row_because_earlier_ones_are_deleted(execute, busy_table, held, kind):
+    dates = where(("sold_at", "gt", "2026-01-01"), ("sold_at", "lt", "2026-02-01"), type=kind)
+    execute(ServiceUpdateRowsOperator, data_table_id=busy_table.id, filter=dates, data={"active": True})
+    assert held("active") == [(True,)] * (ROWS - DELETED)
+
+
+def test_an_upsert_inserts_no_key_twice_because_earlier_rows_are_deleted(repair, busy_table, held):
+    assert repair([{**key, "active": True} for key in KEYS], ["shop", "sku"]) == (0, ROWS, 0, 0)
+    assert held("shop", "sku") == [(key["shop"], key["sku"]) for key in KEYS[DELETED:]]
+
+
+def test_rows_that_meet_one_of_several_conditions_are_read_once_and_by_id(client, busy_table):
+    few = [("stock", "gte", 10), ("sku", "like", "s1"), ("stock", "eq", 5)]
+    rows = client.data_table_rows.list(busy_table.id, filter=where(*few, type="or"))
+    assert [row["stock"] for row in rows] == [1, 5, *range(10, ROWS)]
+
+
+def test_a_limit_of_rows_that_meet_one_of_several_conditions_takes_one_call(simulator, client, busy_table):
+    simulator.clear_requests()
+    either = where(("stock", "gte", 10), ("stock", "eq", 5), type="or")
+    rows = client.data_table_rows.list(busy_table.id, filter=either, limit=3)
+    assert [row["stock"] for row in rows] == [5, 10, 11]
+    assert len(simulator.requests) == 2  # and the deletion
