@@ -66,6 +66,7 @@ class ServiceLoadTableOperator(ServiceTableOperator):
         NOT safe to repeat. Required without ``key_columns``.
     :param key_columns: columns of the table that identify a row, for an upsert.
     :param delete_missing: whether an upsert also deletes the rows with keys that the source lacks; False by default.
+        The key of a row that is left out is not lacking.
     :param allow_empty: with ``mode="replace"`` or ``delete_missing``, delete all rows of the table even if the source
         has no rows; with False, the default, the task fails instead.
     :param column_mapping: name in the table by name in the source, None for a column that is left out; columns that it

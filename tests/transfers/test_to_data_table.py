@@ -128,6 +128,20 @@ def test_bad_rows_are_left_out_with_their_reason(execute, table, held, query, bu
     assert (second["row"], second["values"]["stock"]) == (4, 4)
 
 
+def test_no_stored_row_is_deleted_because_its_new_version_is_left_out(execute, client, table, held, tmp_path):
+    client.data_table_rows.insert(table.id, [{"sku": sku, "stock": 1} for sku in "abc"])
+    source, options = tmp_path / "in.jsonl", {"key_columns": "sku", "delete_missing": True, "on_error": "skip"}
+    options |= {"path": str(source), "data_table_id": table.id, "reject_path": str(tmp_path / "bad.jsonl")}
+    source.write_text('{"sku": "a", "stock": 2}\n{"sku": "b", "stock": "n/a"}\n')
+    done = execute(READ, **options)
+    assert (done["rejected"], done["deleted"]) == (1, 1)
+    assert held("sku", "stock") == [("a", 2), ("b", 1)]
+    source.write_text('{"sku": "a", "stock": 3}\n{"stock": "n/a"}\n')
+    with pytest.raises(AirflowFailException, match=r"row 2, column 'stock': 'n/a' is not.*its key cannot be read"):
+        execute(READ, **options)
+    assert held("sku", "stock") == [("a", 2), ("b", 1)]
+
+
 def test_a_table_is_created_with_types_and_gets_columns(execute, client, query):
     query("CREATE TABLE t (name, price, day, empty, flag)")
     query("INSERT INTO t VALUES (?, ?, ?, ?, ?)", [(None, None, "2026-01-02", None, 1), ("x", 1.5, None, None, 0)])

@@ -52,6 +52,7 @@ class CheckedRows:
     :param requested: receives the rows by key, with values of the columns' types, in the order in which the keys first
         appeared.
     :param rounded_keys: receives the keys that the service rounds, with the values that were given, as text.
+    :param rejected_keys: receives the keys of rows that are left out; None if nobody needs them.
     """
 
     types: Mapping[str, str]
@@ -59,6 +60,7 @@ class CheckedRows:
     on_duplicate: OnDuplicate
     requested: MutableMapping[Key, Row]
     rounded_keys: MutableMapping[Key, list[str]]
+    rejected_keys: MutableMapping[Key, None] | None = None
     duplicates: int = field(default=0, init=False)
     _rounded: _Rounded = field(default_factory=_Rounded, init=False)
 
@@ -74,6 +76,24 @@ class CheckedRows:
         key = self._checked_key(place, given, row, columns) if self.key_columns else (number,)
         self._rounded.note(place, columns, given, row)
         self.requested[key] = row
+
+    def leave_out(self, number: int, given: Mapping[str, Any], reason: str) -> None:
+        """Keep only the key of a row that does not fit, so that no stored row with that key counts as missing.
+
+        :param reason: why it does not fit.
+        :raises ServiceInputError: its key cannot be read.
+        """
+        if self.rejected_keys is None:
+            return
+        try:
+            key = typed_row({name: given[name] for name in self.key_columns}, self.types, f"row {number}")
+        except (KeyError, ServiceInputError):
+            raise ServiceInputError(
+                f"{reason}; this row cannot be left out, because its key cannot be read, so delete_missing=True might "
+                "delete the stored row of that key",
+                not_done="nothing was written",
+            ) from None
+        self.rejected_keys[key_of(key, self.key_columns)] = None
 
     def report(self) -> None:
         """Warn about values that are stored less exactly than they were given, and about rows that were dropped."""

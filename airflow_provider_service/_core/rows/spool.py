@@ -30,6 +30,7 @@ class Spool:
 
     - ``requested``: rows by key, in the order in which a key first appeared.
     - ``rounded_keys``: keys that the service rounds, as they were given.
+    - ``rejected_keys``: keys of rows that are left out.
     """
 
     def __init__(self, *, chunk_rows: int = BATCH_ROWS) -> None:
@@ -43,6 +44,7 @@ class Spool:
         self._db.execute("CREATE TABLE others (id INTEGER PRIMARY KEY)")
         self.requested: SpooledMapping = SpooledMapping(self._db, "requested", chunk_rows)
         self.rounded_keys: SpooledMapping = SpooledMapping(self._db, "rounded", chunk_rows)
+        self.rejected_keys: SpooledMapping = SpooledMapping(self._db, "rejected", chunk_rows)
         self._db.execute("BEGIN")  # one transaction, which is never committed
 
     def __enter__(self) -> Spool:
@@ -56,12 +58,12 @@ class Spool:
     def store(self, row: Row, key: Key, *, with_others: bool) -> None:
         """Keep a row of the table if its key is requested. It replaces a row with the same id.
 
-        :param with_others: keep the id of a row whose key is not requested.
+        :param with_others: keep the id of a row whose key the source lacks.
         """
         if key in self.requested:
             values = (row["id"], key_text(key), json.dumps(row))
             self._db.execute("INSERT OR REPLACE INTO stored VALUES (?, ?, ?)", values)
-        elif with_others:
+        elif with_others and key not in self.rejected_keys:
             self._db.execute("INSERT OR IGNORE INTO others VALUES (?)", (row["id"],))
 
     def compared(self) -> Iterator[tuple[dict[Key, Row], list[Row]]]:
@@ -78,14 +80,14 @@ class Spool:
             first = last
 
     def other_ids(self) -> Iterator[list[int]]:
-        """Yield the ids of stored rows whose key is not requested, in chunks and ascending."""
+        """Yield the ids of stored rows whose key the source lacks, in chunks and ascending."""
         with closing(self._db.execute("SELECT id FROM others ORDER BY id")) as found:
             ids = (row_id for (row_id,) in found)
             while chunk := list(islice(ids, self.chunk_rows)):
                 yield chunk
 
     def other_count(self) -> int:
-        """Number of stored rows whose key is not requested."""
+        """Number of stored rows whose key the source lacks."""
         [(count,)] = self._db.execute("SELECT count(*) FROM others")
         return int(count)
 

@@ -167,7 +167,14 @@ class TableTarget:
         if options.key_columns and not may_grow:
             check_key_columns(options.key_columns, types)
         with Spool() as spool:
-            checked = CheckedRows(types, options.key_columns, options.on_duplicate, spool.requested, spool.rounded_keys)
+            checked = CheckedRows(
+                types,
+                options.key_columns,
+                options.on_duplicate,
+                spool.requested,
+                spool.rounded_keys,
+                spool.rejected_keys if options.delete_missing and self.table is not None else None,
+            )
             count = self._spool(read, MappedColumns(options.column_mapping), types, checked, open_rejects)
             if options.key_columns and count:
                 check_key_columns(options.key_columns, types)
@@ -198,6 +205,7 @@ class TableTarget:
                 except ServiceInputError as error:
                     if rejects is None:
                         raise
+                    checked.leave_out(number, row, error.reason)
                     self._reject(rejects, number, given, error)
             if columns and not progress.count:
                 types.require_known(mapping.apply(dict.fromkeys(columns), "the source"), "the source")
