@@ -93,9 +93,11 @@ def rounded_columns(given: Mapping[str, Any], typed: Mapping[str, Any], types: M
 
 
 def _typed_condition(condition: Any, types: Mapping[str, str]) -> Any:
-    name = condition.get("columnName") if isinstance(condition, Mapping) else None
-    column_type = types.get(name) if isinstance(name, str) else None
-    if column_type not in ("number", "boolean") or "value" not in condition:
+    if not isinstance(condition, Mapping) or "value" not in condition:
+        return condition
+    name = str(condition.get("columnName"))
+    column_type = types.get(name, "")
+    if column_type not in ("number", "boolean"):
         return condition
     return {**condition, "value": _typed(condition["value"], column_type, "the filter", name)}
 
