@@ -270,6 +270,14 @@ def test_the_types_that_arrow_adds_are_read_as_their_values(tmp_path):
     assert list(read_rows(path)) == [{"j": '{"a": 1}', "b": True}]
 
 
+@pytest.mark.parametrize("values", [pa.array([1, 10**7], pa.date32()), pa.array([1, 10**12], pa.timestamp("s"))])
+def test_a_date_that_python_cannot_have_is_refused_by_its_column(tmp_path, values):
+    path = tmp_path / "in.parquet"
+    pq.write_table(pa.table({"day": values}), path)
+    with pytest.raises(ServiceInputError, match=r"column 'day' has a value that cannot be read: .*; nothing was"):
+        list(read_rows(path))
+
+
 def test_damage_inside_a_parquet_file_is_found(tmp_path):
     path = tmp_path / "in.parquet"
     rows = [{**dict.fromkeys(types_of_stored_rows(TYPES)), "text": f"{number:0100}"} for number in range(2_000)]

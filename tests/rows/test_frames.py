@@ -159,7 +159,7 @@ def test_a_stream_may_give_rows_and_frames() -> None:
         (pd.DataFrame([[1, 2]], columns=["x", "x"]), "rows has several columns named 'x'"),
         (pd.DataFrame({"x": [1]}, index=pd.Index([1], name="x")), "rows has several columns named 'x'"),
         (pa.table([[1], [2]], names=["x", "x"]), "rows has several columns named 'x'"),
-        (pa.table({"x": pa.array([2**62], pa.timestamp("s"))}), "rows: the Table cannot be read as rows"),
+        (pa.table({"x": pa.array([2**62], pa.timestamp("s"))}), "rows: column 'x' has a value that cannot be read"),
     ],
 )
 def test_what_is_refused(given, message) -> None:

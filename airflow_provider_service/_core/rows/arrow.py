@@ -57,16 +57,13 @@ def require_plain_types(arrow: ModuleType, schema: Any, owner: str) -> None:
 
 
 def python_rows(arrow: ModuleType, batch: Any) -> Iterator[SourceRow]:
-    """Yield the rows of a record batch as Python values; nanoseconds are truncated to microseconds."""
-    columns = [
-        column.cast(arrow.timestamp("us", column.type.tz), safe=False)
-        if arrow.types.is_timestamp(column.type) and column.type.unit == "ns"
-        else column
-        for column in batch.columns
-    ]
+    """The rows of a record batch as Python values; nanoseconds are truncated to microseconds.
+
+    :raises ServiceInputError: Python has no such value, for example a date after the year 9999.
+    """
     names = batch.schema.names
-    for values in zip(*(column.to_pylist() for column in columns), strict=True):
-        yield dict(zip(names, values, strict=True))
+    columns = [_python_values(arrow, name, column) for name, column in zip(names, batch.columns, strict=True)]
+    return (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
 
 
 def arrow_schema(arrow: ModuleType, types: Mapping[str, str]) -> Any:
@@ -84,6 +81,18 @@ def record_batches(arrow: ModuleType, types: Mapping[str, str], rows: Iterable[S
         columns = [[_arrow_value(row.get(name), kind) for row in batch] for name, kind in types.items()]
         arrays = [arrow.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
         yield arrow.record_batch(arrays, schema=schema)
+
+
+def _python_values(arrow: ModuleType, name: str, column: Any) -> list[Any]:
+    try:
+        if arrow.types.is_timestamp(column.type) and column.type.unit == "ns":
+            column = column.cast(arrow.timestamp("us", column.type.tz), safe=False)
+        values: list[Any] = column.to_pylist()
+    except (ValueError, OverflowError) as error:
+        raise ServiceInputError(
+            f"column {name!r} has a value that cannot be read: {error}", not_done="nothing was written"
+        ) from error
+    return values
 
 
 def _arrow_type(arrow: ModuleType, kind: str) -> Any:

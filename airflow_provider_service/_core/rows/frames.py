@@ -159,6 +159,8 @@ def _reader(arrow: ModuleType, frame: Any) -> Any:
 def _explained(arrow: ModuleType, frame: Any) -> Iterator[None]:
     try:
         yield
+    except ServiceInputError as error:
+        raise ServiceInputError(f"rows: {error}") from error
     except (arrow.ArrowException, ValueError, TypeError, OverflowError, NotImplementedError) as error:
         raise ServiceInputError(
             f"rows: the {type(frame).__name__} cannot be read as rows: {error}; nothing was written"

@@ -141,7 +141,10 @@ def _number(value: Any) -> int | float:
 
 def _is_rounded(given: Any, typed: Any, column_type: str) -> bool:
     if column_type == "number":
-        return not isinstance(given, float) and Decimal(given) != Decimal(str(typed))
+        try:
+            return not isinstance(given, float) and Decimal(given) != Decimal(str(typed))
+        except ArithmeticError:  # an exponent of more digits than any decimal has
+            return True
     return column_type == "date" and _FINER_THAN_MILLISECONDS.search(str(given)) is not None
 
 
