@@ -228,6 +228,16 @@ def test_nothing_is_changed_without_conditions_and_values(execute, table, writes
 
 
 @pytest.mark.usefixtures("filled")
+def test_a_condition_is_equality_unless_it_says_otherwise(execute, table, rows_of):
+    chosen = {"data_table_id": table.id, "filter": {"filters": [{"columnName": "sku", "value": "s1"}]}}
+    assert execute(ServiceReadRowsOperator, **chosen)["count"] == 1
+    for preview in (True, False):
+        assert execute(ServiceUpdateRowsOperator, **chosen, data={"stock": -1}, preview=preview)["updated"] == 1
+    assert execute(ServiceDeleteRowsOperator, **chosen)["deleted"] == 1
+    assert rows_of()[:2] == ["s0", "s2"]
+
+
+@pytest.mark.usefixtures("filled")
 def test_an_update_takes_values_as_an_upsert_does(execute, client, table, caplog):
     data = {"sku": 7, "stock": 2**60, "active": "true", "sold_at": "2026-01-02 03:04:05"}
     execute(ServiceUpdateRowsOperator, data_table_id=table.id, filter=below(1), data=data)

@@ -228,7 +228,11 @@ class DataTableRows(Resource):
 
 def _conditions(filter: RowFilter | Mapping[str, Any]) -> RowFilter | Mapping[str, Any]:
     require(isinstance(filter, Mapping) and bool(filter.get("filters")), "filter must contain at least one condition")
-    return filter
+    conditions = filter["filters"]
+    if not isinstance(conditions, Sequence) or not all(isinstance(one, Mapping) for one in conditions):
+        return filter  # the service says what is wrong
+    # In a body, unlike in a URL, the service has no default.
+    return {**filter, "filters": [{"condition": "eq", **one} for one in conditions]}
 
 
 def _values(data: Mapping[str, Any]) -> Mapping[str, Any]:
