@@ -68,6 +68,15 @@ def require_path(name: str, path: object) -> None:
         refuse(name, "a path or an address of object storage", path)
 
 
+def is_same_file(path: StoredPath, other: StoredPath, *, conn_id: str | None = None) -> bool:
+    """Whether two paths or addresses lead to the same file; links are followed.
+
+    :param conn_id: Airflow connection of the object storage, unless the address names one.
+    """
+    first, second = _place("path", path, conn_id), _place("path", other, conn_id)
+    return (first.local, str(first.remote)) == (second.local, str(second.remote))
+
+
 def exists(name: str, path: StoredPath) -> bool:
     """Whether there is something at a path or an address.
 
@@ -97,8 +106,9 @@ def whole_file(
     """Open a file to write, which gets its name when the block ends without an error. Safe to repeat.
 
     After an error, what was there before is unchanged. On a disk, a new file takes over the permissions of the file
-    that it replaces, and a link stays a link: the file that it points to is replaced. In object storage, the content is
-    sent under a temporary name and then copied by the storage; a process that is killed may leave that name behind.
+    that it replaces, and a link stays a link: the file that it points to is replaced. Until then, the content has a
+    temporary name, which a process that is killed may leave behind; in object storage, the storage copies it at the
+    end.
 
     :param name: the argument with the path, for messages.
     :param path: a path whose directory exists, or an address, in which an Airflow connection may be named.

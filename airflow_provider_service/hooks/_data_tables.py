@@ -11,7 +11,7 @@ from airflow_provider_service._airflow.references import DATA_TABLE, PROJECT, da
 from airflow_provider_service._core.rows.files import chosen_types
 from airflow_provider_service._core.rows.frames import arrow_table, pandas_frame, rows_in
 from airflow_provider_service._core.rows.matching import matching_rows
-from airflow_provider_service._core.rows.options import LOAD_CHECKS, chosen_strategy
+from airflow_provider_service._core.rows.options import LOAD_CHECKS, chosen_strategy, require_row_filter
 from airflow_provider_service._core.rows.progress import Progress
 from airflow_provider_service._core.rows.target import LoadOptions, TableTarget, opening_rejects
 from airflow_provider_service._core.rows.values import column_types, typed_filter
@@ -125,10 +125,12 @@ class HookDataTables(DataTables):
         :param project_id: id of the project in which to look up the name; None (the default) for any project.
         :param project_name: exact name of that project, instead of its id.
         :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``; None for all rows.
-        :param search: text that a row must contain in any column, regardless of case; None for all rows.
+        :param search: text that a row must contain in any column, regardless of case, or with ``%`` a pattern for a
+            whole value; None for all rows.
         :param columns: columns to read, in order; None (the default) for all of them, including those of the service.
         :returns: a ``pyarrow.Table``: ``id`` as int64, numbers as float64, dates as timestamps of milliseconds in UTC.
-        :raises ServiceInputError: pyarrow is not installed, or a column is unknown.
+        :raises ServiceInputError: pyarrow is not installed, a column is unknown, or the filter has no condition or a
+            value that does not fit its column.
         :raises ServiceLookupError: no table has the name, or several do.
         """
         arguments = _named(data_table_id, data_table_name, project_id, project_name)
@@ -152,12 +154,14 @@ class HookDataTables(DataTables):
         :param project_id: id of the project in which to look up the name; None (the default) for any project.
         :param project_name: exact name of that project, instead of its id.
         :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``; None for all rows.
-        :param search: text that a row must contain in any column, regardless of case; None for all rows.
+        :param search: text that a row must contain in any column, regardless of case, or with ``%`` a pattern for a
+            whole value; None for all rows.
         :param columns: columns to read, in order; None (the default) for all of them, including those of the service.
         :returns: a ``pandas.DataFrame`` whose types do not depend on the values: ``id`` as int64, numbers as float64
             (null is NaN), booleans as ``boolean`` (null is ``pd.NA``), dates as ``datetime64[ms, UTC]`` (null is
             ``NaT``), text as pandas reads it from Arrow.
-        :raises ServiceInputError: pandas or pyarrow is not installed, or a column is unknown.
+        :raises ServiceInputError: pandas or pyarrow is not installed, a column is unknown, or the filter has no
+            condition or a value that does not fit its column.
         :raises ServiceLookupError: no table has the name, or several do.
         """
         arguments = _named(data_table_id, data_table_name, project_id, project_name)
@@ -170,6 +174,7 @@ class HookDataTables(DataTables):
         search: str | None,
         columns: Sequence[str] | None,
     ) -> tuple[dict[str, str], Iterable[Row]]:
+        require_row_filter(filter)
         table = data_table_in(arguments, self._client)
         types = chosen_types(column_types(table), columns, with_system_columns=True)
         filter = typed_filter(filter, column_types(table))

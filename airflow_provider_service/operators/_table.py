@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service._airflow.arguments import as_list, require, require_mapping
+from airflow_provider_service._airflow.arguments import as_list
 from airflow_provider_service._airflow.references import DATA_TABLE, PROJECT, data_table_in
 from airflow_provider_service._airflow.task_arguments import as_rendered
 from airflow_provider_service.links.service import DATA_TABLE_PAGE, ServiceDataTableLink
@@ -18,16 +18,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
     from airflow_provider_service.client.models import DataTable
-
-
-def require_row_filter(filter: object) -> None:
-    """Refuse a row filter without conditions, which the service would take for all rows; None is allowed.
-
-    :raises ServiceInputError: the filter has no conditions.
-    """
-    if filter is not None:
-        require_mapping("filter", filter)
-        require(filter.get("filters"), "filter must contain at least one condition in 'filters'")  # type: ignore[attr-defined]
 
 
 def given_rows(rows: object) -> list[Any]:

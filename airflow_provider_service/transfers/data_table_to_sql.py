@@ -14,8 +14,7 @@ from airflow_provider_service._airflow.arguments import (
     text_or_texts,
 )
 from airflow_provider_service._airflow.task_arguments import as_rendered
-from airflow_provider_service._core.rows.options import LOAD_MODES, chosen_mode
-from airflow_provider_service.operators._table import require_row_filter
+from airflow_provider_service._core.rows.options import LOAD_MODES, chosen_mode, require_row_filter
 from airflow_provider_service.transfers._sql_names import require_column_name, require_table_name
 from airflow_provider_service.transfers._unloading import ServiceUnloadTableOperator
 
@@ -57,7 +56,8 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
     :param project_name: exact name of that project, instead of its id.
     :param filter: conditions on columns, as ``{"type": "and", "filters": [{"columnName": "stock", "condition": "lt",
         "value": 10}]}``; the page *Data tables* lists them. None (the default) for all rows.
-    :param search: text that a row must contain in any column, regardless of case; None (the default) for all rows.
+    :param search: text that a row must contain in any column, regardless of case, or with ``%`` a pattern for a whole
+        value; None (the default) for all rows.
     :param columns: columns to transfer, in order, which may include ``id``, ``createdAt`` and ``updatedAt``; None (the
         default) for all but these three.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from airflow_provider_service._airflow.arguments import require
 from airflow_provider_service.transfers._loading import ServiceLoadTableOperator
 
 if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
     from airflow_provider_service._airflow.task_arguments import Templated
     from airflow_provider_service._core.lineage.facets import Lineage
     from airflow_provider_service._core.object_storage import StoredPath
     from airflow_provider_service._core.rows.source_rows import NoteColumns
+    from airflow_provider_service.operators.table_results import LoadTableResult
     from airflow_provider_service.transfers._loading import LoadArguments
 
 __all__ = ["ObjectStorageToServiceDataTableOperator"]
@@ -48,6 +51,15 @@ class ObjectStorageToServiceDataTableOperator(ServiceLoadTableOperator):
         from airflow_provider_service._core.object_storage import address_of
 
         return of_file(address_of(self.path, conn_id=self.object_storage_conn_id), is_output=False)
+
+    def perform(self, context: Context) -> LoadTableResult:
+        """Read and check all rows, and then write them."""
+        from airflow_provider_service._core.object_storage import is_same_file
+
+        rejects, conn_id = self.reject_path, self.object_storage_conn_id
+        is_source = rejects is not None and is_same_file(self.path, rejects, conn_id=conn_id)
+        require(not is_source, "reject_path is the file to read, which it would replace; nothing was written")
+        return super().perform(context)
 
     def source_rows(self, note_columns: NoteColumns) -> Generator[Mapping[str, Any], None, None]:
         """Yield the rows of the file, each read once."""

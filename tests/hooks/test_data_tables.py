@@ -126,6 +126,9 @@ def test_rows_are_filtered_and_columns_chosen(hook, table, client) -> None:
     assert found.to_pylist() == [{"id": 2, "sku": "b"}]
     assert list(hook.data_tables.to_pandas(data_table_id=table.id, search="a")["sku"]) == ["a"]
     assert hook.data_tables.to_arrow(data_table_id=table.id).column_names[0] == "id"
+    for empty in ({}, {"filters": []}):
+        with pytest.raises(ServiceInputError, match="filter must contain at least one condition"):
+            hook.data_tables.to_arrow(data_table_id=table.id, filter=empty)
     no_number = {"filters": [{"columnName": "stock", "condition": "gt", "value": ""}]}
     with pytest.raises(ServiceInputError, match="the filter, column 'stock': '' is not a value of type number"):
         hook.data_tables.to_arrow(data_table_id=table.id, filter=no_number)

@@ -235,6 +235,17 @@ def test_a_file_that_breaks_in_the_middle_writes_nothing(execute, table, writes,
     assert writes() == []
 
 
+def test_the_file_to_read_is_not_replaced_by_what_is_left_out(execute, table, writes, tmp_path):
+    path, link = tmp_path / "in.jsonl", tmp_path / "link.jsonl"
+    path.write_text('{"stock": 1}\n{"stock": "n/a"}\n')
+    link.symlink_to(path)
+    for rejects in (path, f"file://{path}", link):
+        options = {"mode": "append", "on_error": "skip", "reject_path": str(rejects)}
+        with pytest.raises(AirflowFailException, match="reject_path is the file to read, which it would replace"):
+            execute(READ, path=str(path), data_table_id=table.id, **options)
+    assert (writes(), path.read_text()[:12]) == ([], '{"stock": 1}')
+
+
 def test_a_value_that_fits_no_type_of_column_is_refused():
     with pytest.raises(ServiceInputError, match="row 7, column 'a': no column holds a value of type list"):
         GrowingTypes({}, may_grow=True).grow({"a": [1]}, "row 7")

@@ -1,4 +1,4 @@
-"""The options of an upsert, and which of them cannot be combined.
+"""The options of reads, upserts and loads of rows, and which of them cannot be combined.
 
 This module loads nothing heavy, because an operator checks its options while Airflow parses the DAG file.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, TypedDict, get_args
 
-from airflow_provider_service._airflow.arguments import one_of, optional, require, require_flag
+from airflow_provider_service._airflow.arguments import one_of, optional, require, require_flag, require_mapping
 from airflow_provider_service.client.errors import ServiceInputError
 
 if TYPE_CHECKING:
@@ -128,3 +128,13 @@ def require_rejects(on_error: OnError, path: object) -> None:
         return
     require(path is not None, "on_error='skip' needs reject_path, for the rows that are left out")
     require(str(path).endswith(_REJECT_ENDINGS), f"reject_path must end in {' or '.join(_REJECT_ENDINGS)}, not {path}")
+
+
+def require_row_filter(filter: object) -> None:
+    """Refuse a row filter without conditions, which the service would take for all rows; None is allowed.
+
+    :raises ServiceInputError: the filter has no conditions.
+    """
+    if filter is not None:
+        require_mapping("filter", filter)
+        require(filter.get("filters"), "filter must contain at least one condition in 'filters'")  # type: ignore[attr-defined]
