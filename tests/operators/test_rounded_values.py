@@ -67,6 +67,28 @@ def test_what_the_service_holds_exactly_is_not_reported(upsert, caplog, given):
 
 
 @pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (Decimal("12345678901234567890"), "12345678901234567890"),
+        (Decimal("1.10"), "1.10"),
+        (Decimal("1E+3"), "1000"),
+        (Decimal("1E-7"), "0.0000001"),
+    ],
+)
+def test_a_column_of_text_keeps_every_digit_of_a_decimal(upsert, held, caplog, value, text):
+    assert upsert([{"sku": "a", "shop": value}]) == (1, 0, 0)
+    assert held("shop") == [(text,)]
+    assert upsert([{"sku": "a", "shop": value}]) == (0, 0, 1)
+    assert "less exactly" not in caplog.text
+
+
+@pytest.mark.parametrize("value", [Decimal("NaN"), Decimal("Infinity"), Decimal("1E+999999999"), 1.5], ids=str)
+def test_a_column_of_text_takes_no_other_numbers_with_a_fraction(upsert, value):
+    with pytest.raises(AirflowFailException, match=r"row 1, column 'shop': .* is not a value of type string"):
+        upsert([{"sku": "a", "shop": value}])
+
+
+@pytest.mark.parametrize(
     "value", ["0001-01-01", "0099-12-31T23:59:59Z", datetime(1, 1, 1), "0100-01-01T00:30:00+01:00"]
 )
 def test_years_that_the_service_misreads_are_refused(upsert, held, value):

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 #: The service misreads earlier years: 1 as 2001, and 99 as 1999.
 MIN_YEAR = 100
 
+#: A decimal such as 1E+999999999, written in full, would fill the memory.
+MAX_DECIMAL_DIGITS = 10_000
+
 _WIRE_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 _FINER_THAN_MILLISECONDS = re.compile(r"[.,]\d{3}\d*[1-9]")
 _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
@@ -122,6 +125,8 @@ def _string(value: Any) -> str:
         return "1" if value else "0"
     if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
         return str(int(value))
+    if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) < MAX_DECIMAL_DIGITS:
+        return format(value, "f")
     if isinstance(value, date) and value == value:  # the missing date of pandas differs from itself
         return value.isoformat()
     raise ValueError(value)
