@@ -6,6 +6,7 @@ import pytest
 
 from airflow_provider_service.operators.row_reads import ServiceReadRowsOperator
 from airflow_provider_service.operators.rows import ServiceUpdateRowsOperator
+from airflow_provider_service.transfers.object_storage_to_data_table import ObjectStorageToServiceDataTableOperator
 
 ROWS = 600
 DELETED = 100
@@ -43,6 +44,26 @@ def test_an_update_misses_no_row_because_earlier_ones_are_deleted(execute, busy_
 def test_an_upsert_inserts_no_key_twice_because_earlier_rows_are_deleted(repair, busy_table, held):
     assert repair([{**key, "active": True} for key in KEYS], ["shop", "sku"]) == (0, ROWS, 0, 0)
     assert held("shop", "sku") == [(key["shop"], key["sku"]) for key in KEYS[DELETED:]]
+
+
+@pytest.mark.parametrize(
+    ("second", "options", "expected"),
+    [
+        ("new", {"delete_missing": True}, [(1, "a"), (2, "new")]),
+        ("b", {"change_strategy": "replace"}, [(2, "a"), (3, "b")]),
+    ],
+)
+def test_no_inserted_row_is_deleted_because_it_has_the_id_of_another(
+    execute, client, table, meanwhile, held, tmp_path, second, options, expected
+):
+    client.data_table_rows.insert(table.id, [{"sku": "a"}, {"sku": "b"}])
+    last = where(("id", "eq", 2))
+    meanwhile(f"/data-tables/{table.id}/rows", lambda other: other.data_table_rows.delete(table.id, last))
+    path = tmp_path / "in.jsonl"
+    path.write_text("".join(f'{{"sku": "{sku}", "stock": 2}}\n' for sku in ("a", second)))
+    arguments = {"path": str(path), "data_table_id": table.id, "key_columns": "sku", **options}
+    execute(ObjectStorageToServiceDataTableOperator, **arguments)
+    assert held("id", "sku") == expected
 
 
 def test_rows_that_meet_one_of_several_conditions_are_read_once_and_by_id(client, busy_table):

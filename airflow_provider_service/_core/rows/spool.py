@@ -86,6 +86,10 @@ class Spool:
             while chunk := list(islice(ids, self.chunk_rows)):
                 yield chunk
 
+    def keep(self, ids: Iterable[int]) -> None:
+        """Take ids out of :meth:`other_ids`, because rows with keys of the source have them now."""
+        self._db.executemany("DELETE FROM others WHERE id = ?", ((row_id,) for row_id in ids))
+
     def other_count(self) -> int:
         """Number of stored rows whose key the source lacks."""
         [(count,)] = self._db.execute("SELECT count(*) FROM others")

@@ -80,11 +80,12 @@ def upsert_rows(
     if on_stored_duplicates == "fail":
         for requested, stored in spool.compared():
             plan_upsert(requested, stored, key_columns, on_stored_duplicates)
+    has_others = spool.other_count() > 0
     progress = Progress("Compared and written", len(spool.requested))
     inserted = updated = unchanged = deleted = 0
     for requested, stored in spool.compared():
         plan = plan_upsert(requested, stored, key_columns, on_stored_duplicates)
-        write_plan(client, table_id, plan, strategy)
+        spool.keep(write_plan(client, table_id, plan, strategy, returns_ids=has_others))
         inserted, updated = inserted + len(plan.inserts), updated + len(plan.changes)
         unchanged, deleted = unchanged + plan.unchanged, deleted + len(plan.surplus)
         progress.reach(progress.count + len(requested))

@@ -25,9 +25,12 @@ MAX_UPDATE_CALLS = 100
 CALLS_A_LINE = 500
 
 
-def write_plan(client: Resources, table_id: str, plan: UpsertPlan, strategy: ChangeStrategy) -> None:
+def write_plan(
+    client: Resources, table_id: str, plan: UpsertPlan, strategy: ChangeStrategy, *, returns_ids: bool = False
+) -> list[int]:
     """Write a plan: change, insert, and delete last, so that a newer row exists for every row that is deleted.
 
+    :param returns_ids: return the ids of the inserted rows, which makes the service insert more slowly.
     :raises ServiceApiError: a call failed; earlier writes stay, and the next upsert completes the rest.
     """
     updates = [(values, condition) for values, ids in plan.equal_changes() for condition in any_of("id", ids)]
@@ -38,11 +41,15 @@ def write_plan(client: Resources, table_id: str, plan: UpsertPlan, strategy: Cha
     else:
         _update(client, table_id, updates)
         inserts, ids_to_delete = plan.inserts, plan.surplus
-    for inserted in insert_in_batches(client, table_id, inserts):
+    inserted_ids: list[int] = []
+    # The service reuses the highest id after its row was deleted, so an inserted row can have the id of an old one.
+    note = (lambda rows: inserted_ids.extend(row["id"] for row in rows)) if returns_ids or ids_to_delete else None
+    for inserted in insert_in_batches(client, table_id, inserts, note_ids=note):
         # A load writes many plans and logs its own progress.
         if inserted < len(inserts):
             log.info("Inserted %d of %d rows", inserted, len(inserts))
-    _delete(client, table_id, ids_to_delete)
+    _delete(client, table_id, sorted(set(ids_to_delete).difference(inserted_ids)))
+    return inserted_ids
 
 
 def _replaces(
