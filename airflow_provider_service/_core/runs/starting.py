@@ -47,6 +47,7 @@ class CallStarter(ABC):
         self._called, self._search, self._is_kept = called, search, is_kept
         self.started_nothing = False
         self.after = 0
+        self._seen: str | None = None
 
     def start(self) -> str:
         """Start the run and return its execution id. Repeats the call only if the previous one started nothing.
@@ -100,7 +101,8 @@ class CallStarter(ABC):
 
     def look_meanwhile(self, is_answered: IsAnswered) -> str | None:
         """Search for the execution while the call is still open."""
-        return self._search.made_by(self._client, self._key.tag, is_answered)
+        self._seen = self._seen or self._search.made_by(self._client, self._key.tag, is_answered)
+        return self._seen
 
     def _look(self) -> str | None:
         return self.find(self._client)
@@ -108,6 +110,11 @@ class CallStarter(ABC):
     def _found_in_spite_of(self, error: errors.ServiceApiError) -> str | None:
         """Search for the execution of a failed call; None if there is none and the call may be repeated."""
         if self.is_refusal(error):
+            # A workflow that answers itself may pass on the refusal of another webhook.
+            may_be_passed_on = error.status is not None and not self.answers_at_once
+            found = self.look_meanwhile(start_and_find.never) if may_be_passed_on else None
+            if found is not None:
+                return found
             self.started_nothing = True
             raise error
         found = start_and_find.search_for(self._look, start_and_find.SETTLING_SECONDS, self._stopped)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -134,6 +134,7 @@ class Transport:
         timeout: float,
         files: Sequence[FilePart] = (),
         stopped: threading.Event | None = None,
+        may_repeat: Callable[[ServiceError], bool] | None = None,
     ) -> WebhookAnswer:
         """Call a production webhook, without the key; repeat the call only while nothing has run.
 
@@ -144,6 +145,7 @@ class Transport:
         :param timeout: seconds within which the whole answer must arrive.
         :param files: files of the body, which is then multipart form data.
         :param stopped: set by the caller to stop further tries.
+        :param may_repeat: asked after a try that seems to have run nothing: whether it may be repeated.
         :returns: the answer of the workflow, or of the service on its behalf.
         :raises ServiceInputError: the payload cannot be sent or is larger than the server accepts.
         :raises ServiceWebhookNotLiveError: the webhook does not exist or is not live.
@@ -162,7 +164,7 @@ class Transport:
             answer = self._session.exchange(request, target, timeout, follow=False)
             return webhook_answers.read_answer(answer, method, target, headers)
 
-        return _retrying(False, self._start_seconds, stopped)(send)
+        return _retrying(False, self._start_seconds, stopped, may_repeat)(send)
 
     def call_mcp(
         self,
@@ -264,15 +266,20 @@ class Transport:
         raise ServiceInputError(f"the request cannot be written ({reason}); nothing was sent")
 
 
-def _retrying(repeatable: bool, seconds: float, stopped: threading.Event | None = None) -> Retrying:
-    """Retry for some seconds from now, or until the event is set."""
+def _retrying(
+    repeatable: bool,
+    seconds: float,
+    stopped: threading.Event | None = None,
+    may_repeat: Callable[[ServiceError], bool] | None = None,
+) -> Retrying:
+    """Retry for some seconds from now, until the event is set, or until the caller does not allow it."""
     stopped, end = stopped or threading.Event(), clock().monotonic() + seconds
 
     def sleep(pause: float) -> None:
         clock().wait(stopped, pause)
 
     return Retrying(
-        retry=retry_if_exception(lambda error: _worth_repeating(error, repeatable)),
+        retry=retry_if_exception(lambda error: _worth_repeating(error, repeatable, may_repeat)),
         wait=_pause,
         # Tenacity's own conditions always use the system's clock.
         stop=lambda state: stopped.is_set() or clock().monotonic() + state.upcoming_sleep >= end,
@@ -293,10 +300,10 @@ def _checked_method(method: str) -> str:
     return method.upper()
 
 
-def _worth_repeating(error: BaseException, repeatable: bool) -> bool:
+def _worth_repeating(error: BaseException, repeatable: bool, may_repeat: Callable[[ServiceError], bool] | None) -> bool:
     if not isinstance(error, ServiceError) or not error.repeat_may_help:
         return False
-    return repeatable or error.not_processed
+    return (repeatable or error.not_processed) and (may_repeat is None or may_repeat(error))
 
 
 def _pause(state: RetryCallState) -> float:

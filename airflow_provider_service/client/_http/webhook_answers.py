@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from airflow_provider_service.client import errors
 from airflow_provider_service.client._http import answers
@@ -17,7 +19,6 @@ from airflow_provider_service.client.models._webhooks import WebhookAnswer
 if TYPE_CHECKING:
     from airflow_provider_service.client._http.exchange import Answer
 
-_NOT_REGISTERED = re.compile(r'The requested webhook ".*" is not registered\.')
 _DENIED_STATUSES = frozenset({401, 403, 500})
 _NO_CREDENTIAL = "No authentication data defined on node!"
 # The service's own wording, which a workflow is unlikely to use.
@@ -84,7 +85,7 @@ def read_answer(response: Answer, method: str, path: str, sent: Mapping[str, str
         body = response.json()
     except ValueError:
         body = response.text
-    failure = _failure(response, body, method)
+    failure = _failure(response, body, method, path)
     if failure is None:
         return WebhookAnswer(response.status_code, body)
     kind, reason, hint = failure
@@ -94,8 +95,11 @@ def read_answer(response: Answer, method: str, path: str, sent: Mapping[str, str
     raise kind(reason, method=method, path=path, hint=hint, retry_after=answers.retry_after(response), **facts)
 
 
-def _failure(response: Answer, body: Any, method: str) -> tuple[type[errors.ServiceApiError], str, str | None] | None:
-    # The service's complete texts are compared: a workflow that answers in similar words has run.
+def _failure(
+    response: Answer, body: Any, method: str, path: str
+) -> tuple[type[errors.ServiceApiError], str, str | None] | None:
+    # The service's complete texts are compared: a workflow that answers in similar words has run, and so has one that
+    # passes on what another server has answered.
     status = response.status_code
     if method == "HEAD" and status >= HTTPStatus.BAD_REQUEST:
         reason = "the webhook refused the call or is not live, or its workflow sent this status"
@@ -109,10 +113,10 @@ def _failure(response: Answer, body: Any, method: str) -> tuple[type[errors.Serv
         if not re.search(rf"\b{method}\b", message.partition("Did you mean")[2]):
             return errors.ServiceWebhookRefusedError, f"the webhook does not take {method}", None
         return errors.ServiceWebhookNotLiveError, "the webhook is not live yet", None
-    if status == HTTPStatus.NOT_FOUND and _NOT_REGISTERED.fullmatch(message):
+    if status == HTTPStatus.NOT_FOUND and message == _not_registered(method, path):
         hint = "Its workflow is inactive, or has been activated only just now"
         return errors.ServiceWebhookNotLiveError, "the webhook is not live", hint
-    if status == HTTPStatus.NOT_FOUND and is_page and f"Cannot {method} /" in text:
+    if status == HTTPStatus.NOT_FOUND and is_page and _is_page_of(path, method, text):
         return (
             errors.ServiceWebhookNotLiveError,
             "there is no webhook at this address",
@@ -132,12 +136,22 @@ def _failure(response: Answer, body: Any, method: str) -> tuple[type[errors.Serv
     return None
 
 
+def _not_registered(method: str, path: str) -> str:
+    return f'The requested webhook "{method} {unquote(path).removeprefix("/webhook/").strip("/")}" is not registered.'
+
+
+def _is_page_of(path: str, method: str, text: str) -> bool:
+    """Whether a page says that there is nothing at this address, which a proxy may have extended."""
+    named = re.search(rf"Cannot {method} (/[^<\n]*)", text)
+    return named is not None and unquote(html.unescape(named[1])).strip().endswith(unquote(path))
+
+
 def _is_denial(response: Answer, text: str) -> bool:
     """Whether the webhook's node refused the call. Unlike a workflow, it does not state a content type."""
     if response.status_code not in _DENIED_STATUSES or not text:
         return False
     is_typed = "Content-Type" in response.headers
     by_node = response.headers.get("WWW-Authenticate") == _DENIAL_HEADER
-    if text in _DENIALS or (by_node and not is_typed):
+    if by_node and not is_typed:
         return True
-    return (by_node or not is_typed) and _TOKEN_DENIAL.fullmatch(text) is not None
+    return (by_node or not is_typed) and (text in _DENIALS or _TOKEN_DENIAL.fullmatch(text) is not None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from airflow_provider_service.client._http.multipart import FilePart, FileSource
 from airflow_provider_service.client._http.redaction import HiddenText
 from airflow_provider_service.client._ids import MAX_ID_CHARS
 from airflow_provider_service.client._texts import shown
-from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.client.errors import ServiceError, ServiceInputError
 from airflow_provider_service.client.models._webhooks import PARAMETER_MARK, WebhookAnswer, WebhookTrigger
 from airflow_provider_service.client.resources._base import Resource
 
@@ -71,6 +71,7 @@ class Webhooks(Resource):
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
         stopped: threading.Event | None = None,
+        may_repeat: Callable[[ServiceError], bool] | None = None,
     ) -> WebhookAnswer:
         """Call a webhook, without the key. Not safe to repeat: each call runs the workflow.
 
@@ -84,6 +85,8 @@ class Webhooks(Resource):
         :param headers: additional headers, such as those of ``authentication_headers``.
         :param timeout: seconds within which the whole answer must arrive, instead of the connection's setting.
         :param stopped: set by the caller to stop further tries.
+        :param may_repeat: asked after a try that seems to have run nothing: whether it may be repeated. A workflow
+            that has run may answer as a webhook does that is not live.
         :returns: the answer of the workflow, or of the service on its behalf.
         :raises ServiceInputError: the payload, a header or a file cannot be sent, they are too large, or a parameter of
             the path is missing, unknown or cannot be sent.
@@ -100,6 +103,7 @@ class Webhooks(Resource):
             files=checked_files(trigger, files),
             timeout=self._transport.config.timeout if timeout is None else timeout,
             stopped=stopped,
+            may_repeat=may_repeat,
         )
 
 

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# An execution that has just ended is in none of the lists for a moment.
+SHOWN_WITHIN_SECONDS = 0.1
+
 
 class WebhookStartMethod:
     """The production webhook of the workflow."""
@@ -136,7 +139,21 @@ class WebhookStarter(CallStarter):
             headers={**request.all_headers(trigger.authentication), RUN_KEY_HEADER: self._key.header},
             timeout=self._timeout,
             stopped=self._stopped,
+            may_repeat=None if self.answers_at_once else self._may_repeat,
         )
+
+    def _may_repeat(self, error: errors.ServiceError) -> bool:
+        """Whether a call has run nothing: a workflow may pass on the answer of another webhook that is not live."""
+        if not isinstance(error, errors.ServiceApiError) or error.status is None:
+            return True
+        clock().wait(self._stopped, SHOWN_WITHIN_SECONDS)
+        try:
+            return self.look_meanwhile(start_and_find.never) is None
+        except errors.ServiceError as failure:
+            log.warning(
+                "The call of %s is not repeated, because the search for its run failed: %s", self._called, failure
+            )
+            return False
 
     def is_refusal(self, error: errors.ServiceApiError) -> bool:
         """Whether a failed call certainly ran nothing, and would not if it were repeated."""
