@@ -22,10 +22,11 @@ from airflow_provider_service.simulator import ServiceSimulator
 from tests.airflow_features import AIRFLOW
 from tests.waits.driving import Supervisor
 
-from .conftest import Killed, MakeRun, eventually
+from . import through_mcp
+from .conftest import Killed, MakeRun, connect, eventually
 from .own_state import Answer, OwnState
 from .task_run import StateStore, TaskRun
-from .workflows import DONE, calls, put, statuses, wait, webhook
+from .workflows import DONE, SCHEDULE, calls, put, statuses, wait, webhook
 
 pytestmark = pytest.mark.real_time  # signals interrupt a wait
 
@@ -134,6 +135,24 @@ def test_a_start_that_is_interrupted_is_left_to_the_next_attempt(
     assert "what the task has started keeps running" in killed(run, lambda: calls(simulator))
     assert run.attempt(2)["status"] == "success"
     assert calls(simulator) == 1
+
+
+def test_the_next_attempt_knows_the_execution_whose_id_came_with_the_end_of_the_worker(
+    monkeypatch: pytest.MonkeyPatch,
+    task_run: MakeRun,
+    killed: Killed,
+    own_state: OwnState,
+    simulator: ServiceSimulator,
+    tmp_path: Path,
+) -> None:
+    connect(monkeypatch, simulator, extra={"mcp_api_key": simulator.mcp_api_key})
+    workflow_id = through_mcp.put(simulator, SCHEDULE, wait(60), DONE)  # only the answer names its executions
+    simulator.inject("latency", seconds=0.8, after_processing=True, **through_mcp.START)
+    run = task_run(workflow_id=workflow_id, store=StateStore(tmp_path / "state.json"))
+    own_state.becomes("running")
+    assert NEXT in killed(run, lambda: through_mcp.calls(simulator))
+    assert run.attempt(2, wait_for_completion=False)["execution_id"] == "1"
+    assert (through_mcp.calls(simulator), statuses(simulator, workflow_id)) == (1, ["running"])
 
 
 @supervisors

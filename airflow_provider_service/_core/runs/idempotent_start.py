@@ -76,9 +76,11 @@ class IdempotentStart:
             if not isinstance(error, ServiceRunNotKeptError):
                 metrics.count(metrics.RUNS_IN_DOUBT)
             raise
-        if self.stopped.is_set():
+        is_killed = self.stopped.is_set()
+        if not (is_killed and self.attempt.is_given_up):  # else this would replace what a later attempt has saved
+            self.attempt.save(self.execution_id, workflow_id)
+        if is_killed:
             raise ServiceTaskKilledError(f"the task was killed while it started execution {self.execution_id}")
-        self.attempt.save(self.execution_id, workflow_id)
         return self.execution_id, workflow_id
 
     def _saved(self) -> tuple[str, str] | None:
