@@ -16,19 +16,34 @@ from airflow_provider_service._airflow.attempts import ATTEMPTS_KEY
 from airflow_provider_service._core.runs import start_and_find
 from airflow_provider_service._core.runs.attempt import STATE_KEY, Attempt
 from airflow_provider_service._core.runs.search import RUN_KEY_HEADER
-from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client._clock import clock, using
 from airflow_provider_service.client.errors import (
     ServiceExecutionFailedError,
     ServiceWaitError,
     ServiceWebhookNotLiveError,
     ServiceWebhookRefusedError,
 )
+from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
 from airflow_provider_service.simulator import ServiceSimulator
+from tests.set_clock import SetClock
 
 from .conftest import MakeRun, connect
 from .cutting import cut_off, end_each
 from .task_run import StateStore
-from .workflows import DONE, FAIL, WITH_ID, calls, held, put, set_live, statuses, wait, webhook, with_credential
+from .workflows import (
+    DONE,
+    FAIL,
+    SCHEDULE,
+    WITH_ID,
+    calls,
+    held,
+    put,
+    set_live,
+    statuses,
+    wait,
+    webhook,
+    with_credential,
+)
 
 SIGNING = "a secret that is long enough for every algorithm " * 2
 
@@ -68,6 +83,30 @@ def test_a_call_that_was_still_on_its_way_is_waited_for(task_run: MakeRun, simul
     assert run.task.execute(context)["execution_id"] == "1"
     late.join()
     assert calls(simulator) == 1
+
+
+@pytest.mark.parametrize("start", ["webhook", "mcp", "retry"])
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_the_clock_of_the_worker_may_be_wrong(
+    monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator, start: str, hours: int
+) -> None:
+    connect(monkeypatch, simulator, extra={"mcp_api_key": simulator.mcp_api_key})
+    workflow_id = put(simulator, webhook() if start == "webhook" else SCHEDULE, wait(60), DONE, availableInMCP=True)
+    if start == "retry":
+        original = simulator.start_execution(workflow_id, status="error")
+        run = task_run(ServiceRetryExecutionOperator, execution_id=original, wait_for_completion=False)
+    else:
+        run = task_run(workflow_id=workflow_id, wait_for_completion=False)
+    cut_off(run)
+    started = str(held(simulator, workflow_id)[-1].id)
+    worker = SetClock(flows=True)
+    worker.advance(hours * 3600)
+    with using(worker):
+        if start == "mcp":  # the call carries no key
+            with pytest.raises(AirflowFailException, match=f"executions {started} do not show what started them"):
+                run.attempt(2)
+        else:
+            assert run.attempt(2)["execution_id"] == started
 
 
 def test_the_store_saves_the_search(task_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path) -> None:

@@ -268,7 +268,8 @@ class RunSearch:
         """
         found: list[FoundRun] = []
         unreadable: list[Execution] = []
-        lists = _lists(client, self._workflow_id, began_before(client, self._since), and_all_active=key.was_cleared)
+        is_older = began_before(client, self._since, by_another_clock=bool(key.start))  # when the DAG run began
+        lists = _lists(client, self._workflow_id, is_older, and_all_active=key.was_cleared)
         listed = _each_once(merge(*lists, key=lambda one: -one.number))
         for execution in chain(listed, self._queued.read(client, exhaustive=exhaustive)):
             call = self._starting_call(client, execution)
@@ -336,11 +337,14 @@ def list_back(client: ServiceClient, workflow_id: str, is_older: IsOlder) -> Ite
     return _each_once(chain(*_lists(client, workflow_id, is_older)))
 
 
-def began_before(client: ServiceClient, since: datetime | None) -> IsOlder:
+def began_before(client: ServiceClient, since: datetime | None, *, by_another_clock: bool = False) -> IsOlder:
     """Return a condition on executions: whether one, and therefore every older one, began before a time by our clock.
 
     Without a time, none did. The offset of the service's clock is known only after the service has answered, so the
     condition reads it.
+
+    :param by_another_clock: the time was taken on another machine of Airflow. If our clock is behind, the service's
+        only seems to be ahead, so the time is never moved forward.
     """
 
     def is_older(execution: Execution) -> bool:
@@ -348,7 +352,8 @@ def began_before(client: ServiceClient, since: datetime | None) -> IsOlder:
             return False
         started = execution.started_at
         offset = client.transport.clock_offset or timedelta()
-        return (started if started.tzinfo else started.replace(tzinfo=UTC)) < since + offset
+        bound = since + (min(offset, timedelta()) if by_another_clock else offset)
+        return (started if started.tzinfo else started.replace(tzinfo=UTC)) < bound
 
     return is_older
 

@@ -48,7 +48,7 @@ def earlier_retry(original: Execution, start: IdempotentStart) -> str | None:
     long enough for a call that was on its way when its attempt was killed.
     """
     client, key = start.client, start.attempt.key
-    is_older = began_before(client, start.attempt.since)
+    is_older = began_before(client, start.attempt.since, by_another_clock=start.attempt.is_counted)
     retries = RetrySearch(original)
 
     def resumable(one: Execution) -> bool:

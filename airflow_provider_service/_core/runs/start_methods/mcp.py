@@ -117,7 +117,7 @@ class McpStartMethod:
         each = [search for search in searches.values() if search is not None]
         if attempt.may_have_started_unseen and attempt.is_counted:
             saved = attempt.saved_run()
-            made_before = began_before(start.client, attempt.since)
+            made_before = began_before(start.client, attempt.since, by_another_clock=True)
             is_older = made_until(saved.after) if saved is not None and saved.after else made_before
             each += [self._search_without_key(one, is_older) for one in triggers if _CALLS[one.kind].location is None]
         return EarlierRuns.joined(
