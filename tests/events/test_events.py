@@ -118,6 +118,35 @@ async def test_one_that_runs_for_long_and_one_that_sleeps(simulator: ServiceSimu
     await triggerer.shut_down()
 
 
+@pytest.mark.parametrize("age", [timedelta(), timedelta(hours=1)], ids=["just now", "long ago"])
+@in_event_loop
+async def test_one_that_younger_ones_overtook_in_the_queue_is_reported_if_it_ends_between_two_polls(
+    age: timedelta, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ServiceSimulator(queue_mode=True) as simulator:
+        monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", simulator.connection_json())
+        ours, other = (simulator.create_webhook_workflow(path=path)["id"] for path in ("ours", "other"))
+        triggerer = PersistingTriggerer()
+        number = triggerer.start(watcher(ours))
+        await polled(simulator)
+        one = simulator.start_execution(ours, status="new")  # no list shows it
+        for _ in range(3):
+            simulator.start_execution(other, status="success")
+            await polled(simulator)
+
+        def end() -> None:
+            simulator.state.engine.finish(execution, "success")
+            execution.stopped_at -= age
+
+        execution: Any = simulator.state.executions.get(int(one))
+        simulator.in_loop(end)
+        await polled(simulator, 4)
+
+        # One that ended long ago is new to the watcher only because the key can see it now.
+        assert ids(triggerer.events(number)) == ([one] if not age else [])
+        await triggerer.shut_down()
+
+
 @in_event_loop
 async def test_an_execution_that_was_not_kept_is_dropped(simulator: ServiceSimulator, workflow_id: str) -> None:
     gone, kept = (simulator.start_execution(workflow_id) for _ in range(2))

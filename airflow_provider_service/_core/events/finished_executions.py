@@ -2,13 +2,16 @@
 
 Executions end in any order, and an execution that starts while the lists are read may be in none of them. Therefore, a
 cursor keeps the ids of active executions, and every poll rereads those that began since the poll before the last one.
+In queue mode, no list shows an execution that waits for a worker, so younger ones may be listed before it.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +28,10 @@ log = logging.getLogger(__name__)
 Workflows = frozenset[str] | None
 #: For up to so many workflows, the executions of each are listed; for more, they are selected from a list of all.
 MOST_LISTED_SEPARATELY = 20
+# Ids below the newest among which late executions are expected.
+LATE_WITHIN = 5000
+# Possible difference between the clocks of the hosts of a service.
+HOSTS_SKEW = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,7 @@ class Snapshot:
     :param active: the active executions.
     :param ended: executions that have ended, oldest first.
     :param gone: ids of executions that were not kept.
+    :param late: ids of ended executions that are older than others of earlier polls, but appear for the first time.
     """
 
     base_url: str
@@ -45,6 +53,7 @@ class Snapshot:
     active: list[Execution]
     ended: list[Execution]
     gone: frozenset[int] = frozenset()
+    late: frozenset[int] = frozenset()
 
     def of(self, workflows: Workflows) -> Snapshot:
         """The snapshot, reduced to some workflows."""
@@ -106,7 +115,7 @@ class Cursor:
         return [
             one
             for one in snapshot.ended
-            if one.number not in self.reported and (one.number > self.floor or one.number in self.open)
+            if one.number not in self.reported and (one.number > self.floor or one.number in self.open | snapshot.late)
         ]
 
     def mark_reported(self, execution: Execution) -> None:
@@ -152,25 +161,60 @@ def _numbers(*parts: Iterable[Execution]) -> Iterator[int]:
     return (one.number for one in chain(*parts))
 
 
+class _Unlisted:
+    """The ids that no list has shown: such executions wait for a worker, were not kept, or the key may not see them."""
+
+    def __init__(self) -> None:
+        self._ids: set[int] = set()
+        self._newest, self._latest_start = 0, datetime.min.replace(tzinfo=UTC) + HOSTS_SKEW
+
+    def appeared(self, seen: list[Execution]) -> frozenset[int]:
+        """Record what a poll has seen. Return which of these ids are in it and have ended since the last poll."""
+        late = frozenset(one.number for one in seen if one.number in self._ids and self._has_just_ended(one))
+        newest = max(_numbers(seen), default=0)
+        oldest = newest - LATE_WITHIN
+        self._ids.update(range(max(self._newest, oldest) + 1, newest))
+        self._ids = {one for one in self._ids.difference(_numbers(seen)) if oldest < one < newest}
+        self._newest = newest
+        self._latest_start = max([self._latest_start, *(one.started_at for one in seen if one.started_at)])
+        return late
+
+    def _has_just_ended(self, one: Execution) -> bool:
+        if one.stopped_at is None or one.status not in ENDED_STATUSES:
+            return False
+        # Those that ended long ago appear when the key is given access to them, or when others are deleted.
+        return one.stopped_at > self._latest_start - HOSTS_SKEW
+
+
 class ExecutionPoll:
     """Polls the executions of all workflows for what is new."""
 
     def __init__(self) -> None:
         self._last: Snapshot | None = None
         self._next_since = 0
+        self._unlisted = _Unlisted()
 
     def snapshot(self, client: ServiceClient) -> Snapshot:
         """Read what is active and, except in the first poll, what has ended since the poll before the last one."""
         last = self._last if self._last and self._last.base_url == client.base_url else None
+        page_size = client.transport.config.page_size
+        if last is None:
+            self._unlisted = _Unlisted()
         # This is read first: what starts while the lists are read has a higher id, and ends after the watch began.
-        since = self._next_since if last else max(_numbers(client.executions.list(limit=1)), default=0)
-        seen = [*_active(client), *(listed(client, since) if last else ())]
+        first = [] if last else list(listed(client, math.inf, at_least=page_size))
+        since = self._next_since if last else max(_numbers(first), default=0)
+        seen = [*first, *_active(client), *(listed(client, since, at_least=page_size) if last else ())]
         newest = max((0 if last else since, *_numbers(seen)))
-        new = {one.number: one for one in seen if one.status in ENDED_STATUSES and one.number > since}
+        late = self._unlisted.appeared(seen)
+
+        def is_new(one: Execution) -> bool:
+            return one.status in ENDED_STATUSES and (one.number > since or one.number in late)
+
+        new = {one.number: one for one in seen if is_new(one)}
         active = {one.number: one for one in seen if one.status not in ENDED_STATUSES and one.number not in new}
         ended = [new[id_] for id_ in sorted(new)]
         self._next_since = last.newest if last else since
-        self._last = Snapshot(client.base_url, since, newest, list(active.values()), ended)
+        self._last = Snapshot(client.base_url, since, newest, list(active.values()), ended, late=late)
         return self._last
 
 
@@ -183,14 +227,17 @@ def _active(client: ServiceClient) -> Iterator[Execution]:
             log.debug("An older server does not list status %r: %s", status, error)
 
 
-def listed(client: ServiceClient, since: int, workflow_id: str | None = None) -> Iterator[Execution]:
+def listed(
+    client: ServiceClient, since: float, workflow_id: str | None = None, *, at_least: int = 1
+) -> Iterator[Execution]:
     """The executions after an id, newest first, and the next older one; without those that are running.
 
     :param workflow_id: only executions of this workflow; None for those of all.
+    :param at_least: so many executions even if they are older. The rest of a page costs no request.
     """
-    for execution in client.executions.list(workflow_id=workflow_id):
+    for count, execution in enumerate(client.executions.list(workflow_id=workflow_id), 1):
         yield execution
-        if execution.number <= since:
+        if execution.number <= since and count >= at_least:
             return
 
 
