@@ -30,8 +30,8 @@ ENDING = ".zip"
 MAX_UNPACKED_BYTES = 10 * 1024**3
 #: Limit on the size of a member that is read whole, and of a line of any other; the service accepts less in a call.
 MAX_JSON_BYTES = 64 * 1024**2
-#: Limit on the size of the manifest: for what is not in the archive, and for each member. Whatever is in the folder of
-#: a backup is read, and a few bytes may unpack to a value that takes gigabytes of memory.
+#: Limits on the size of the manifest: for what is left out, and for each member. Whatever is in the folder of a
+#: backup is read, and a few bytes may unpack to a value that takes gigabytes of memory.
 MAX_MANIFEST_BYTES, MAX_ENTRY_BYTES = 4 * 1024**2, 1024
 #: Limit on the size of the list of members, which is in memory while the archive is open.
 MAX_LIST_BYTES = 16 * 1024**2
