@@ -9,7 +9,7 @@ from airflow_provider_service._airflow.arguments import one_of
 from airflow_provider_service._airflow.references import PROJECT
 from airflow_provider_service._airflow.task_arguments import as_rendered
 from airflow_provider_service.client._lookup import get_data_table
-from airflow_provider_service.client.errors import ServiceConflictError
+from airflow_provider_service.client.errors import ServiceConflictError, ServiceForbiddenError
 from airflow_provider_service.operators._table import TableLinkedOperator
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
         number, boolean and date. A list of ``{"name", "type"}`` is accepted too. The service itself adds ``id``,
         ``createdAt`` and ``updatedAt``.
     :param project_id: id of the project in which to create the table; None (the default) for the personal project of
-        the key's user.
+        the key's user. If a team project has a table of that name, too, a repeat needs the scope ``project:list``.
     :param project_name: exact name of that project, instead of its id.
     :param if_exists: what to do if a table of that name exists in the project: ``"skip"`` (the default) or ``"fail"``.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
@@ -97,5 +97,20 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
         except ServiceConflictError:
             if self.if_exists == "fail":
                 raise
-        # The service strips spaces from names.
-        return get_data_table(self.hook, self.name.strip(), project_id=project_id), False
+        name = self.name.strip()  # as the service does
+        return get_data_table(self.hook, name, project_id=project_id or self._personal_project_with(name)), False
+
+    def _personal_project_with(self, name: str) -> str | None:
+        """The only personal project with such a table, if several projects have one and the key may list projects.
+
+        The service does not say which personal project is that of the key's user.
+        """
+        tables = self.hook.data_tables.list(filter={"name": name})
+        places = {one.project_id for one in tables if one.name == name}
+        if len(places) < 2:
+            return None
+        try:
+            personal = [one.id for one in self.hook.projects.list() if one.type == "personal" and one.id in places]
+        except ServiceForbiddenError:
+            return None
+        return personal[0] if len(personal) == 1 else None

@@ -63,7 +63,16 @@ def test_the_project_decides_which_table_it_is(execute, client):
     assert (created["outcome"], created["project_id"]) == ("created", project.id)
     again = execute(ServiceCreateDataTableOperator, name="stock", columns=COLUMNS, project_id=project.id)
     assert again["data_table_id"] == created["data_table_id"]
-    with pytest.raises(AirflowFailException, match="more than one data table named 'stock'"):
+    own = execute(ServiceCreateDataTableOperator, name="stock", columns=COLUMNS)
+    assert (own["outcome"], own["project_id"] != project.id) == ("unchanged", True)
+
+
+def test_tables_of_several_projects_are_not_told_apart_without_the_right_to_list_them(execute, client, simulator):
+    project = client.projects.create("Analytics")
+    for project_id in (None, project.id):
+        client.data_tables.create("stock", [], project_id=project_id)
+    simulator.inject("status", status=403, path="/projects$", times=None)
+    with pytest.raises(AirflowFailException, match=r"more than one data table named 'stock'.*; say which one by id"):
         execute(ServiceCreateDataTableOperator, name="stock", columns=COLUMNS)
 
 
