@@ -87,7 +87,7 @@ def service_workflow_task(
     function, but an attempt that resumes an execution does not use what it returns.
 
     :param python_callable: the function. It returns the payload, such as the JSON body of the call, or None for no
-        payload.
+        payload; a generator is refused.
     :param multiple_outputs: push each value of the result as a separate XCom; False by default. It only makes sense
         with ``return_output="none"``.
     :param kwargs: the arguments of ``ServiceRunWorkflowOperator``, except ``payload``, and those of any task.

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_service.client import errors
-from airflow_provider_service.client._http.encoding import encode_query, fill_path
+from airflow_provider_service.client._http.encoding import encode_query, fill_path, json_body
 from airflow_provider_service.client._ids import plain_id
 
 from .clients import ROOT, Client
@@ -106,3 +106,10 @@ def test_query_values_of_other_types() -> None:
         "?a=true&b=false&c=0&e=&f=1.5"
     )
     assert encode_query({"a": None}) == encode_query({}) == encode_query(None) == ""
+
+
+@pytest.mark.parametrize("items", [(one for one in "abc"), map(str, [1]), {"rows": [iter([1])]}])
+def test_what_can_be_read_only_once_is_refused_because_a_repeated_call_would_lack_it(items: Any) -> None:
+    with pytest.raises(errors.ServiceInputError, match="can be read only once; make a list of it; nothing was sent"):
+        json_body(items)
+    assert json_body({"rows": {1}}) == b'{"rows":[1]}'

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import DAG, BaseOperator, task
+from airflow.providers.common.compat.sdk import DAG, AirflowFailException, BaseOperator, task
 
 from airflow_provider_service.client.errors import ServiceExecutionFailedError, ServiceInputError
 from airflow_provider_service.decorators.run_workflow import ServiceWorkflowDecoratedOperator, service_workflow_task
@@ -210,6 +210,19 @@ def test_an_error_of_the_function_starts_nothing(service: SimulatedService) -> N
         run_task(sync())
 
     service.assert_ran("Sync", times=0)
+
+
+def test_a_generator_is_refused_because_a_second_call_would_send_none_of_its_items(service: SimulatedService) -> None:
+    service.workflow("Report")
+
+    @task.service_workflow(workflow_name="Report")
+    def rows() -> Any:
+        yield {"day": "Monday"}
+
+    with pytest.raises(AirflowFailException, match=r"a generator can be read only once; make a list of it"):
+        run_task(rows())
+
+    service.assert_ran("Report", times=0)
 
 
 def test_without_waiting_the_task_returns_what_the_operator_returns(service: SimulatedService) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from itertools import chain
@@ -54,6 +54,9 @@ def _plain(value: Any) -> Any:
         raise ValueError(f"{value.isoformat()} has no time zone")
     if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
         return list(value)  # such as Airflow's own for the results of mapped tasks
+    if isinstance(value, Iterator):
+        # A call that is lost is made again, and would then be sent without the items.
+        raise ValueError(f"a {type(value).__name__} can be read only once; make a list of it")
     return to_jsonable_python(value)
 
 
