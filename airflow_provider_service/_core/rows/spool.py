@@ -86,9 +86,9 @@ class Spool:
             while chunk := list(islice(ids, self.chunk_rows)):
                 yield chunk
 
-    def keep(self, ids: Iterable[int]) -> None:
-        """Take ids out of :meth:`other_ids`, because rows with keys of the source have them now."""
-        self._db.executemany("DELETE FROM others WHERE id = ?", ((row_id,) for row_id in ids))
+    def forget_others_from(self, first_id: int | None) -> None:
+        """Take an id and all higher ones out of :meth:`other_ids`, because inserted rows have them now; None for none."""
+        self._db.execute("DELETE FROM others WHERE id >= ?", (first_id,))
 
     def other_count(self) -> int:
         """Number of stored rows whose key the source lacks."""

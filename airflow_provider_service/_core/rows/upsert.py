@@ -85,7 +85,8 @@ def upsert_rows(
     inserted = updated = unchanged = deleted = 0
     for requested, stored in spool.compared():
         plan = plan_upsert(requested, stored, key_columns, on_stored_duplicates)
-        spool.keep(write_plan(client, table_id, plan, strategy, returns_ids=has_others))
+        # The service reuses the highest id after its row was deleted, so an inserted row can have the id of an old one.
+        spool.forget_others_from(write_plan(client, table_id, plan, strategy, with_first_id=has_others))
         inserted, updated = inserted + len(plan.inserts), updated + len(plan.changes)
         unchanged, deleted = unchanged + plan.unchanged, deleted + len(plan.surplus)
         progress.reach(progress.count + len(requested))

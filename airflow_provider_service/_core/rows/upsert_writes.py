@@ -21,16 +21,19 @@ log = logging.getLogger(__name__)
 
 #: Maximum number of calls with which ``auto`` updates rows in place: about a second.
 MAX_UPDATE_CALLS = 100
+#: Number of inserted rows whose ids are returned to find out the lowest.
+MAX_RETURNED_IDS = 100
 #: Calls between two log lines of progress.
 CALLS_A_LINE = 500
 
 
 def write_plan(
-    client: Resources, table_id: str, plan: UpsertPlan, strategy: ChangeStrategy, *, returns_ids: bool = False
-) -> list[int]:
+    client: Resources, table_id: str, plan: UpsertPlan, strategy: ChangeStrategy, *, with_first_id: bool = False
+) -> int | None:
     """Write a plan: change, insert, and delete last, so that a newer row exists for every row that is deleted.
 
-    :param returns_ids: return the ids of the inserted rows, which makes the service insert more slowly.
+    :param with_first_id: find out the id of the first inserted row even if the plan deletes no row.
+    :returns: that id: no row that was there before has it or a higher one. None if it is not known.
     :raises ServiceApiError: a call failed; earlier writes stay, and the next upsert completes the rest.
     """
     updates = [(values, condition) for values, ids in plan.equal_changes() for condition in any_of("id", ids)]
@@ -41,15 +44,22 @@ def write_plan(
     else:
         _update(client, table_id, updates)
         inserts, ids_to_delete = plan.inserts, plan.surplus
-    inserted_ids: list[int] = []
-    # The service reuses the highest id after its row was deleted, so an inserted row can have the id of an old one.
-    note = (lambda rows: inserted_ids.extend(row["id"] for row in rows)) if returns_ids or ids_to_delete else None
-    for inserted in insert_in_batches(client, table_id, inserts, note_ids=note):
+    first_id = _insert(client, table_id, inserts, with_first_id=with_first_id or bool(ids_to_delete))
+    _delete(client, table_id, [one for one in ids_to_delete if first_id is None or one < first_id])
+    return first_id
+
+
+def _insert(client: Resources, table_id: str, rows: Sequence[Row], *, with_first_id: bool) -> int | None:
+    ids: list[int] = []
+    # The service inserts 10,000 rows in a third of the time if it need not return their ids.
+    first = rows[:MAX_RETURNED_IDS] if with_first_id else []
+    for _ in insert_in_batches(client, table_id, first, note_ids=lambda some: ids.extend(row["id"] for row in some)):
+        pass
+    for inserted in insert_in_batches(client, table_id, rows[len(first) :]):
         # A load writes many plans and logs its own progress.
-        if inserted < len(inserts):
-            log.info("Inserted %d of %d rows", inserted, len(inserts))
-    _delete(client, table_id, sorted(set(ids_to_delete).difference(inserted_ids)))
-    return inserted_ids
+        if len(first) + inserted < len(rows):
+            log.info("Inserted %d of %d rows", len(first) + inserted, len(rows))
+    return min(ids, default=None)
 
 
 def _replaces(
