@@ -21,6 +21,7 @@ from . import samples
 from .clients import ROOT, Client
 
 FILTER = {"filters": [{"columnName": "id", "value": 1}]}
+EITHER = {"type": "or", "filters": [*FILTER["filters"], {"columnName": "id", "value": 2}]}
 Calls = Callable[[Client], Any]
 
 
@@ -99,6 +100,10 @@ def test_a_date_and_time_without_a_time_zone_is_not_sent(
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (
+            lambda client: client.data_table_rows.list("t", filter=EITHER, search="a"),
+            "a search cannot be combined with",
+        ),
         (lambda client: client.data_table_rows.delete("t", {}), "filter must contain at least one condition"),
         (lambda client: client.data_table_rows.delete("t", {"filters": []}), "at least one condition"),
         (lambda client: client.data_table_rows.delete("t", None), "at least one condition"),

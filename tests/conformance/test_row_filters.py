@@ -149,6 +149,15 @@ def test_conditions_are_joined_by_and_or_or(service: Target, table_id: str) -> N
     assert found(service, table_id, filter={"filters": where(*conditions)["filters"]}) == [1]
 
 
+@pytest.mark.covers("list_data_table_rows", needs=("create_data_table", "insert_data_table_rows"))
+def test_a_search_is_bound_to_the_last_condition(service: Target, table_id: str) -> None:
+    conditions = (("number", "eq", 10), ("number", "gt", 0))
+    for kind, ids in (("and", []), ("or", [1, 2, 5])):
+        text = quote(json.dumps(where(*conditions, type=kind), separators=(",", ":")), safe="")
+        answer = service.raw("GET", f"/data-tables/{table_id}/rows?search=ap&filter={text}")
+        assert (kind, [row["id"] for row in answer.json()["data"]]) == (kind, ids)
+
+
 @pytest.mark.parametrize("filter", [{}, {"filters": []}, {"type": "or"}], ids=str)
 @pytest.mark.covers("list_data_table_rows", needs=("create_data_table", "insert_data_table_rows"))
 def test_a_filter_without_conditions_finds_all(service: Target, table_id: str, filter: dict[str, Any]) -> None:

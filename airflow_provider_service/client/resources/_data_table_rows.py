@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args, overload
 
 from typing_extensions import Unpack
 
-from airflow_provider_service.client._http.paging import follow_cursor, follow_ids
+from airflow_provider_service.client._http.paging import follow_cursor, follow_ids, is_any_of_several
 from airflow_provider_service.client.errors import ServiceInvalidRequestError, ServiceServerError
 from airflow_provider_service.client.models._column_names import require_row, require_writable
 from airflow_provider_service.client.models._data_table_rows import (
@@ -67,8 +67,15 @@ class DataTableRows(Resource):
         :param search: only rows with this text in any column, in upper or lower case. With the wildcard ``%``, it is a
             pattern for the whole value.
         :param limit: maximum number of rows; None for all.
+        :raises ServiceInputError: a search, and a filter of the type ``"or"`` with several conditions: the service
+            would search only among the rows that meet the last one.
         :raises ServiceNotFoundError: no such table.
         """
+        require(
+            not search or not is_any_of_several(filter),
+            "a search cannot be combined with a filter of the type 'or' with several conditions, because the service "
+            "would search only among the rows that meet the last one; read the rows of each condition by themselves",
+        )
         query = {"filter": json_text(filter), "sortBy": sort_by, "search": search}
         is_by_id = sort_by in (None, "id:asc")
         rows = self._pages(

@@ -52,14 +52,18 @@ def check_filter(value: Any) -> Mapping[str, Any]:
     return value
 
 
-def compile_filter(value: Any, types: Mapping[str, str]) -> Predicate | None:
-    """Build the predicate of a filter; None if it has no condition.
+def compile_filter(value: Any, types: Mapping[str, str], search: Predicate | None = None) -> Predicate | None:
+    """Build the predicate of a filter and a search; None if it has no condition.
 
     :param types: column name to type, system columns included
+    :param search: what rows must meet besides
     :raises ApiError: 400 for a wrong shape, an unknown column or a value its column does not accept
     """
     described = check_filter(value)
     tests = [_compile(condition, types) for condition in described.get("filters", [])]
+    if search is not None:
+        # The service writes "a OR b AND search", which binds the search to the last condition.
+        tests[-1:] = [_both(tests[-1], search) if tests else search]
     if not tests:
         return None
     if len(tests) == 1:
@@ -67,6 +71,10 @@ def compile_filter(value: Any, types: Mapping[str, str]) -> Predicate | None:
     if described.get("type", "and") == "or":
         return lambda row: any(test(row) for test in tests)
     return lambda row: all(test(row) for test in tests)
+
+
+def _both(first: Predicate, second: Predicate) -> Predicate:
+    return lambda row: first(row) and second(row)
 
 
 def _compile(condition: Mapping[str, Any], types: Mapping[str, str]) -> Predicate:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from airflow_provider_service.simulator._host import Host
@@ -153,12 +154,10 @@ class Table:
         :raises ApiError: 400 bad filter or sort, 500 sort by an unknown column
         """
         rows: Sequence[Row] = self.rows
-        predicate = compile_filter(filter_, self.types)
+        matches = None if search is None else partial(self._found, matches=pattern(search, ignore_case=True))
+        predicate = compile_filter(filter_, self.types, matches)
         if predicate is not None:
             rows = [row for row in rows if predicate(row)]
-        if search is not None:
-            matches = pattern(search, ignore_case=True)
-            rows = [row for row in rows if self._found(row, matches)]
         return rows if sort_by is None else self._sorted(rows, sort_by)
 
     def _found(self, row: Row, matches: Callable[[str], bool]) -> bool:
