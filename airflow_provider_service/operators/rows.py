@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
 from airflow_provider_service._airflow.arguments import (
@@ -23,7 +25,7 @@ from airflow_provider_service._core.rows.options import (
     ON_STORED_DUPLICATES,
     chosen_strategy,
 )
-from airflow_provider_service.client.errors import ServiceError
+from airflow_provider_service.client.errors import ServiceAnswerTooLargeError, ServiceError
 from airflow_provider_service.operators._table import ServiceTableOperator, given_rows
 
 if TYPE_CHECKING:
@@ -46,6 +48,9 @@ __all__ = [
     "ServiceUpdateRowsOperator",
     "ServiceUpsertRowsOperator",
 ]
+
+
+log = logging.getLogger(__name__)
 
 
 class ServiceInsertRowsOperator(ServiceTableOperator):
@@ -229,7 +234,7 @@ class ServiceUpdateRowsOperator(ServiceTableOperator):
     :param preview: True to count the rows that would be updated, without updating them; False by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: an :class:`UpdateRowsResult`; ``updated`` is the number of rows that were updated or, with ``preview``,
-        would be.
+        would be. It is None if the updated rows, which the service returns, exceed ``max_answer_mib``.
     """
 
     writes_table = True
@@ -270,13 +275,10 @@ class ServiceUpdateRowsOperator(ServiceTableOperator):
 
         table, url = self.open_table(context)
         data = checked_values(self.data, column_types(table))
-        options = {"dry_run": True} if self.preview else {"return_data": True}
-        updated = sum(
-            _count(self.hook.data_table_rows.update(table.id, one, data, **options), self.preview)
-            for one in self._filters(table)
-        )
+        update = self.hook.data_table_rows.update
+        updated = _sum([_count(partial(update, table.id, one, data), self.preview) for one in self._filters(table)])
         what = "that would be updated" if self.preview else "updated"
-        self.log.info("Rows of %s %s: %d; see %s", table.name, what, updated, url)
+        self.log.info("Rows of %s %s: %s; see %s", table.name, what, _shown(updated), url)
         return {"data_table_id": table.id, "updated": updated, "preview": self.preview, "url": url}
 
     def _filters(self, table: DataTable) -> Iterable[Mapping[str, Any]]:
@@ -305,7 +307,7 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
     :param preview: True to count the rows that would be deleted, without deleting them; False by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`DeleteRowsResult`; ``deleted`` is the number of rows that were deleted or, with ``preview``,
-        would be.
+        would be. It is None if the deleted rows, which the service returns, exceed ``max_answer_mib``.
     """
 
     writes_table = True
@@ -343,13 +345,10 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
         """Delete the rows, and return their number."""
         given_ids = self._given_ids()
         table, url = self.open_table(context)
-        options = {"dry_run": True} if self.preview else {"return_data": True}
-        deleted = sum(
-            _count(self.hook.data_table_rows.delete(table.id, one, **options), self.preview)
-            for one in self._filters(table, given_ids)
-        )
+        delete, filters = self.hook.data_table_rows.delete, self._filters(table, given_ids)
+        deleted = _sum([_count(partial(delete, table.id, one), self.preview) for one in filters])
         what = "that would be deleted" if self.preview else "deleted"
-        self.log.info("Rows of %s %s: %d; see %s", table.name, what, deleted, url)
+        self.log.info("Rows of %s %s: %s; see %s", table.name, what, _shown(deleted), url)
         return {"data_table_id": table.id, "deleted": deleted, "preview": self.preview, "url": url}
 
     def _given_ids(self) -> list[int]:
@@ -368,7 +367,24 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
         return [filter] if ids is None else exactly_in_url(ids)
 
 
-def _count(answer: bool | list[dict[str, Any]], preview: bool) -> int:
+def _count(change: Callable[..., Any], preview: bool) -> int | None:
+    """Make a change, or preview it, and count its rows; None if they were changed, but are too large to be read."""
+    try:
+        answer = change(dry_run=True) if preview else change(return_data=True)
+    except ServiceAnswerTooLargeError as error:
+        if preview or error.status != HTTPStatus.OK:
+            raise
+        log.warning("The rows were changed, but cannot be counted: %s", error)
+        return None
     rows = answer if isinstance(answer, list) else []
     # A preview contains each row twice: before and after.
     return len(rows) // 2 if preview else len(rows)
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    known = [one for one in counts if one is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+def _shown(count: int | None) -> str:
+    return "an unknown number" if count is None else str(count)

@@ -48,19 +48,19 @@ class UpsertRowsResult(TypedDict):
 
 
 class UpdateRowsResult(TypedDict):
-    """The number of rows that were updated, or with ``preview`` would be."""
+    """The number of rows that were updated, or with ``preview`` would be; None if they could not be counted."""
 
     data_table_id: str
-    updated: int
+    updated: int | None
     preview: bool
     url: str
 
 
 class DeleteRowsResult(TypedDict):
-    """The number of rows that were deleted, or with ``preview`` would be."""
+    """The number of rows that were deleted, or with ``preview`` would be; None if they could not be counted."""
 
     data_table_id: str
-    deleted: int
+    deleted: int | None
     preview: bool
     url: str
 

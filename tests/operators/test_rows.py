@@ -174,6 +174,24 @@ def test_updating_what_meets_a_filter(execute, client, table):
     assert [row["sku"] for row in client.data_table_rows.list(table.id, filter=active)] == ["s0", "s1", "s2"]
 
 
+def test_rows_that_no_answer_can_hold_are_changed_without_their_number(
+    execute, simulator, client, table, monkeypatch, caplog
+):
+    caplog.set_level("INFO")
+    extra = {"max_answer_mib": 1}
+    small = {"conn_type": "n8n", "host": simulator.base_url, "password": simulator.api_key, "extra": extra}
+    monkeypatch.setenv("AIRFLOW_CONN_SMALL", json.dumps(small))
+    client.data_table_rows.insert(table.id, [{"sku": "x" * 2000, "stock": 1}] * 600)
+    arguments = {"data_table_id": table.id, "filter": below(2), "service_conn_id": "small"}
+    with pytest.raises(errors.ServiceAnswerTooLargeError):
+        execute(ServiceDeleteRowsOperator, **arguments, preview=True)
+    assert execute(ServiceUpdateRowsOperator, **arguments, data={"stock": 0})["updated"] is None
+    assert {row["stock"] for row in client.data_table_rows.list(table.id)} == {0}
+    assert execute(ServiceDeleteRowsOperator, **arguments)["deleted"] is None
+    assert list(client.data_table_rows.list(table.id)) == []
+    assert f"Rows of {table.name} deleted: an unknown number; see http" in caplog.text
+
+
 @pytest.mark.usefixtures("filled")
 def test_deleting_by_filter_twice(execute, table, rows_of):
     arguments = {"data_table_id": table.id, "filter": below(395)}
