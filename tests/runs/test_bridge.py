@@ -13,11 +13,14 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service._core.runs.start_methods import bridge as way
+from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client.errors import ServiceExecutionFailedError, ServiceRunNotStartedError
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.simulator._engine.executions import Execution
+from airflow_provider_service.simulator._samples import chain
 
 from .conftest import MakeRun, connect
+from .cutting import cut_off
 from .own_state import OwnState
 from .task_run import StateStore
 from .workflows import (
@@ -356,3 +359,30 @@ def test_nothing_of_the_secret_is_kept(task_run: MakeRun, simulator: ServiceSimu
     [execution] = bridged(simulator)
     [credential] = simulator.state.credentials.all()
     assert simulator.state.credentials.data(credential["id"])["secret"] not in json.dumps(execution.run.run_data)
+
+
+@pytest.mark.parametrize(("first", "then"), [("webhook", "bridge"), ("bridge", "webhook")])
+def test_an_attempt_resumes_what_an_earlier_one_started_by_another_method(
+    task_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None, first: str, then: str
+) -> None:
+    put_bridge(simulator)
+    workflow_id = put(simulator, webhook(), CALLED, wait(60), DONE)
+    run = task_run(workflow_id=workflow_id, store=store, wait_for_completion=False, start=first)
+    cut_off(run)
+    [execution] = held(simulator, workflow_id)
+    assert run.attempt(2, start=then)["execution_id"] == str(execution.id)
+    assert statuses(simulator, workflow_id) == ["running"]
+
+
+def test_an_attempt_resumes_what_the_webhook_started_that_the_workflow_had_until_then(
+    task_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
+) -> None:
+    put_bridge(simulator)
+    workflow_id = put(simulator, webhook(), wait(60), DONE)
+    run = task_run(workflow_id=workflow_id, store=store, wait_for_completion=False)
+    cut_off(run)
+    changed = chain("Workflow", [CALLED, wait(60), DONE])
+    with ServiceClient(ServiceConfig(base_url=simulator.base_url, api_key=simulator.api_key)) as client:
+        client.workflows.update(workflow_id, "Workflow", changed["nodes"], changed["connections"], {})
+    assert run.attempt(2)["execution_id"] == "1"
+    assert statuses(simulator, workflow_id) == ["running"]

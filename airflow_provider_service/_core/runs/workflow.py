@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from airflow_provider_service._core.runs.search import EarlierRuns
@@ -13,6 +13,7 @@ from airflow_provider_service._core.runs.start_methods.webhook import WebhookSta
 from airflow_provider_service.client.errors import ServiceInputError, ServiceRunInDoubtError
 
 if TYPE_CHECKING:
+    from airflow_provider_service._core.runs.attempt import Attempt
     from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
     from airflow_provider_service._core.runs.request import RunRequest
     from airflow_provider_service._core.runs.start_methods.start_method import StartMethod
@@ -40,13 +41,35 @@ def _earlier(request: RunRequest, start: IdempotentStart) -> str | None:
     runs = EarlierRuns.joined(method.earlier(start) for method in used)
     attempt.follow(runs)
     run = runs.resumable(attempt.key)
+    if run is None and attempt.is_counted and _may_miss_one(runs, attempt):
+        runs = EarlierRuns.joined([runs, *_started_otherwise(request, start, used)])
+        run = runs.resumable(attempt.key)
     if run is not None:
         return start.resume(run.execution.id, "an earlier attempt started")
-    if attempt.may_have_started_unseen and not runs.has_attempt(attempt.key.attempt - 1):
+    if _may_miss_one(runs, attempt):
         doubt = runs.doubt(start.client.base_url, all_are_kept=all(method.keeps_executions() for method in used))
         if doubt is not None:
             raise ServiceRunInDoubtError(f"an earlier attempt may have run {request.label}: {doubt}")
     return _retry_of_failed(start, runs) if request.on_retry == "retry_execution" else None
+
+
+def _may_miss_one(runs: EarlierRuns, attempt: Attempt) -> bool:
+    return attempt.may_have_started_unseen and not runs.has_attempt(attempt.key.attempt - 1)
+
+
+def _started_otherwise(
+    request: RunRequest, start: IdempotentStart, used: Collection[StartMethod]
+) -> Iterator[EarlierRuns]:
+    """Find executions that earlier attempts have started in a way that ``start`` or the workflow no longer shows.
+
+    They carry the key in a header. Executions that hide it count only for the methods that may have been used.
+    """
+    names = {method.name for method in used}
+    webhook, bridge = WebhookStartMethod(request, start.client), BridgeStartMethod(request, start.client)
+    if webhook.name not in names:
+        yield EarlierRuns(webhook.earlier(start).found, [])
+    if bridge.name not in names and bridge.may_have_been_used():
+        yield EarlierRuns(bridge.earlier(start).found, [])
 
 
 def _retry_of_failed(start: IdempotentStart, runs: EarlierRuns) -> str | None:
