@@ -89,6 +89,19 @@ def test_a_proxy_of_the_environment_is_used_with_its_password(monkeypatch: pytes
     assert received.headers["proxy-authorization"].startswith("Basic ")
 
 
+@pytest.mark.parametrize("name", ["all", "all://service.test", "http"])
+def test_a_proxy_of_the_connection_goes_before_that_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch, closed_port: int, name: str
+) -> None:
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{closed_port}")
+    with TinyServer(answer(TAG)) as proxy:
+        settings = {"base_url": "http://service.test", "proxies": {name: proxy.address}}
+        assert Client(**settings, retry_deadline=0).tags.get("t").name == "x"
+        assert Client(base_url=proxy.address, proxies={"all": ""}, retry_deadline=0).tags.get("t").name == "x"
+
+    assert [received.path for received in proxy.received] == ["http://service.test/api/v1/tags/t", "/api/v1/tags/t"]
+
+
 FAILING: dict[str, tuple[Any, str, bool]] = {
     "asks for a password": (refusing("407 Proxy Authentication Required"), "Proxy Authentication Required", False),
     "forbids": (refusing("403 Forbidden"), "403 Forbidden", False),

@@ -204,7 +204,11 @@ class Session(requests.Session):
     def _settings(self, url: str) -> dict[str, Any]:
         config, origin = self._config, _origin(url)
         if origin not in self._settings_of:  # requests goes through the whole environment each time
-            settings = self.merge_environment_settings(url, config.proxy_addresses, True, config.verify, config.cert)
+            own = config.proxy_addresses
+            chosen = select_proxy(url, own)
+            if chosen is not None:
+                own[urlsplit(url).scheme] = chosen  # the environment's proxy for the scheme would go before "all"
+            settings = self.merge_environment_settings(url, own, True, config.verify, config.cert)
             proxies = {name: HiddenText(one) for name, one in settings["proxies"].items()}
             self._settings_of[origin] = {**settings, "proxies": proxies}
         return self._settings_of[origin]
