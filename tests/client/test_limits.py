@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_service.client import errors
+from airflow_provider_service.client._http.exchange import Answer
 
 from .clients import Client
 from .tiny_server import Received, TinyServer, answer
@@ -251,6 +252,12 @@ def test_an_answer_that_is_too_large_is_not_read_to_its_end(large: Any, call: st
     assert "was discarded" in str(caught.value)
     assert (caught.value.not_processed, client.pauses, len(tiny.received)) == (False, [], 1)
     assert peak < 16 * MIB
+
+
+@pytest.mark.parametrize("name", ["punycode", "PunyCode"])
+def test_an_encoding_that_takes_long_to_read_is_ignored(name: str) -> None:
+    text = "a-kva"  # as Punycode, it is the letter a and another one
+    assert Answer(200, {"Content-Type": f"text/plain; charset={name}"}, text.encode()).text == text
 
 
 def test_an_answer_as_large_as_allowed_is_read() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import logging
 import re
@@ -36,6 +37,8 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _READ_AT_ONCE = 64 * 1024
 MEBIBYTE = 2**20
 _CHARSET = re.compile(r"charset=[\"']?([\w.:-]+)", re.IGNORECASE)
+# The time for decoding grows with the square of the size, and no time limit applies to it.
+_SLOW_CHARSETS = frozenset({"punycode"})
 
 # Everything that connecting, sending and reading can raise, whatever a server answers.
 _FAILURES = (HTTPError, HTTPException, OSError, ValueError, LookupError)
@@ -72,6 +75,8 @@ class Answer:
         strictness = "strict" if size >= len(self.content) else "ignore"
         for charset in (stated[1] if stated else "utf-8", "utf-8"):
             try:
+                if codecs.lookup(charset).name in _SLOW_CHARSETS:
+                    continue
                 return _without_surrogates(self.content[:size].decode(charset, strictness))
             except (LookupError, ValueError):
                 continue
