@@ -162,7 +162,7 @@ def test_the_whole_table_is_read_if_that_takes_fewer_pages(upsert, client, simul
     assert upsert(rows) == (0, 0, 200)
     kinds = {True: "filter", False: "page"}
     queries = [one.query for one in simulator.requests if one.path.endswith("/rows")]
-    assert ["probe" if "sortBy" in query else kinds["filter" in query] for query in queries] == reads
+    assert ["probe" if "desc" in query else kinds["filter" in query] for query in queries] == reads
 
 
 def test_more_changes_than_fit_into_a_filter(upsert, client, table, held, writes):

@@ -87,7 +87,7 @@ class Spool:
                 yield chunk
 
     def forget_others_from(self, first_id: int | None) -> None:
-        """Take an id and all higher ones out of :meth:`other_ids`, since inserted rows have them now; None for none."""
+        """Take an id and all higher ones out of :meth:`other_ids`, because new rows have them now; None for none."""
         self._db.execute("DELETE FROM others WHERE id >= ?", (first_id,))
 
     def other_count(self) -> int:

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 #: Maximum number of calls with which ``auto`` updates rows in place: about a second.
 MAX_UPDATE_CALLS = 100
 #: Number of inserted rows whose ids are returned to find out the lowest.
-MAX_RETURNED_IDS = 100
+MAX_RETURNED_IDS = 1_000
 #: Calls between two log lines of progress.
 CALLS_A_LINE = 500
 
