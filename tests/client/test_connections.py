@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import gzip
 import itertools
 import json
+import os
 import re
 import socket
+import ssl
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -102,6 +106,55 @@ def test_tls_with_a_server_without_tls_fails_at_once() -> None:
 
     assert client.pauses == []
     assert "Check the scheme of the host and the extra 'verify'" in str(caught.value)
+
+
+@pytest.mark.parametrize("before", [b"", b"HTTP/1.1 200 OK\r\n", answer(TAG, length=400)], ids=["", "head", "body"])
+def test_tls_that_breaks_after_the_request_may_have_been_processed(certificate: Path, before: bytes) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+
+    def serve(listener: socket.socket) -> None:
+        with context.wrap_socket(listener.accept()[0], server_side=True) as connection:
+            connection.recv(65536)
+            connection.sendall(before)
+            os.write(connection.fileno(), b"<html>502 Bad Gateway</html>")  # not encrypted
+            connection.recv(65536)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = threading.Thread(target=serve, args=(listener,), daemon=True)
+        server.start()
+        client = Client(base_url=f"https://localhost:{listener.getsockname()[1]}", verify=str(certificate))
+        with pytest.raises(errors.ServiceConnectionLostError, match=r"the connection broke .*SSL") as caught:
+            client.tags.create("x")
+        client.transport.close()
+        server.join(timeout=5)
+
+    assert not caught.value.not_processed
+    assert client.pauses == []
+
+
+def test_a_server_that_requires_a_certificate_of_the_client_is_reported_as_such(certificate: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    context.verify_mode = ssl.CERT_REQUIRED
+    over = threading.Event()
+
+    def serve(listener: socket.socket) -> None:
+        with context.wrap_socket(listener.accept()[0], server_side=True, do_handshake_on_connect=False) as connection:
+            with contextlib.suppress(ssl.SSLError):
+                connection.do_handshake()
+            over.wait(5)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = threading.Thread(target=serve, args=(listener,), daemon=True)
+        server.start()
+        client = Client(base_url=f"https://localhost:{listener.getsockname()[1]}", verify=str(certificate))
+        with pytest.raises(errors.ServiceTlsError, match=r"(?i)certificate.required|handshake.failure") as caught:
+            client.tags.create("x")
+        over.set()
+        server.join(timeout=5)
+
+    assert caught.value.not_processed
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import http.client
 import io
+import re
 import socket
+import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -35,6 +37,8 @@ REUSE_CONNECTION_SECONDS = 4.0
 # The longest timeout that sockets accept, about 23 days.
 MAX_SECONDS = 2_000_000.0
 _SENT_AT_ONCE = 256 * 1024
+# TLS 1.3 reports only after the handshake that the server refused the client's certificate.
+_CERTIFICATE_REFUSED = re.compile("ALERT.*(CERTIFICATE|UNKNOWN_CA)")
 
 
 class Deadline:
@@ -89,7 +93,13 @@ class _TimedReader(io.RawIOBase):
 
     def readinto(self, buffer: WriteableBuffer) -> int | None:
         self._sock.settimeout(self._deadline.left())
-        count = self._raw.readinto(buffer)
+        try:
+            count = self._raw.readinto(buffer)
+        except ssl.SSLError as failure:
+            if _CERTIFICATE_REFUSED.search(failure.reason or ""):
+                raise
+            # Unlike a failed handshake, this does not show that no request has arrived.
+            raise ConnectionError(str(failure)) from None
         self._deadline.left()  # what arrives too late does not count, even if only a replaced clock says so
         return count
 

@@ -12,7 +12,8 @@ from airflow_provider_service.client import errors
 from airflow_provider_service.client._config import ServiceConfig
 from airflow_provider_service.client._texts import one_line
 
-# The other side closed a TLS connection, which does not show whether it had read a request.
+# The other side closed a TLS connection, which does not show whether it had read a request. Other errors of TLS are
+# those of a handshake: our connections, which are all but those through a SOCKS proxy, report the later ones as lost.
 _TLS_ENDED = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 
 # There was no connection on which a request could have been sent.
