@@ -70,6 +70,19 @@ def test_what_has_ended_is_followed_by_a_new_one(
     assert ids == ["1", "2", "2"]
 
 
+@pytest.mark.parametrize("store", ["task_state_store"], indirect=True)
+def test_lowered_retries_do_not_repeat_a_run_that_has_succeeded(
+    task_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
+) -> None:
+    run = task_run(workflow_id=put(simulator, webhook(), DONE), store=store)
+    cut_off(run)
+    simulator.clock.advance(1)
+    run.retries = 1  # as if the task had been cleared after its first attempt
+    assert [run.attempt(number)["execution_id"] for number in (2, 3)] == ["1", "1"]
+    run.max_tries = 3 + run.retries
+    assert [run.attempt(number)["execution_id"] for number in (4, 5)] == ["2", "2"]
+
+
 def test_a_retry_that_still_runs_is_resumed(
     make_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None, of_dag_run: dict[str, Any]
 ) -> None:

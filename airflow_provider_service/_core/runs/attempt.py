@@ -29,12 +29,16 @@ class SavedRun(NamedTuple):
     :param execution_id: the execution that it waits for; None if it was about to start one.
     :param workflow_id: the execution's workflow.
     :param after: number of the newest execution when it was about to start one; 0 if that was not looked up.
+    :param first: the first attempt since another run was requested.
+    :param order: distinguishes the request for that run from later ones.
     """
 
     attempt: int
     execution_id: str | None = None
     workflow_id: str = ""
     after: int = 0
+    first: int = 1
+    order: str = ""
 
 
 class Attempt:
@@ -54,7 +58,7 @@ class Attempt:
         self.is_counted = True
         #: Whether it may have started an execution.
         self.has_called = False
-        self._store, self._state_key = store, state_key
+        self._store, self._state_key, self._order = store, state_key, ""
         self._before: Any = None
 
     @classmethod
@@ -72,12 +76,17 @@ class Attempt:
         first = max(1, (ti.max_tries or 0) - (context["task"].retries or 0) + 1)
         # The result exceeds this attempt's number only if the DAG's retries were lowered in the meantime.
         key = key_of(ti, run, *names)._replace(first=first if first <= ti.try_number else 1)
-        return cls(
+        attempt = cls(
             key,
             start - CLOCK_SKEW if start else None,
             store=context.get("task_state_store"),
             state_key=f"{STATE_KEY}_{key.task}" if names else STATE_KEY,
         )
+        attempt._order = f"{key.start}.{ti.max_tries}"
+        saved = attempt.saved_run() if ti.try_number > 1 else None
+        if saved is not None and saved.order == attempt._order:  # the task's retries may have changed since
+            attempt.key = key._replace(first=saved.first)
+        return attempt
 
     @classmethod
     def uncounted(cls, *names: str, since: datetime) -> Attempt:
@@ -117,7 +126,7 @@ class Attempt:
         self.has_called = True
         if self._store is not None:
             self._before = self._store.get(self._state_key)
-            self._write(SavedRun(self.key.attempt, after=after))
+            self._write(SavedRun(self.key.attempt, after=after, first=self.key.first, order=self._order))
 
     def discard_call(self) -> None:
         """Restore what was saved before the call, because the call provably started nothing."""
@@ -131,14 +140,14 @@ class Attempt:
 
     def save(self, execution_id: str, workflow_id: str) -> None:
         """Save the execution, so that a later attempt finds it without a search."""
-        self._write(SavedRun(self.key.attempt, execution_id, workflow_id))
+        self._write(SavedRun(self.key.attempt, execution_id, workflow_id, first=self.key.first, order=self._order))
 
     def saved_run(self) -> SavedRun | None:
         """What an attempt of this task run has saved."""
         kept = self._store.get(self._state_key) if self._store is not None else None
         if not isinstance(kept, dict) or kept.get("key") != self.key.task:
             return None
-        return SavedRun(kept["attempt"], kept["execution_id"], kept["workflow_id"], kept["after"])
+        return SavedRun(**{name: kept[name] for name in SavedRun._fields if name in kept})
 
     @property
     def may_have_started_unseen(self) -> bool:
