@@ -56,6 +56,7 @@ def wait_for(execution_id: str, *, poll_interval: float, timeout: float = inf) -
         poll_interval=max(poll_interval, LEAST_POLL_SECONDS),
         on_vanished="fail",
         fault_tolerance=FAULT_TOLERANCE_SECONDS,
+        expected_workflow_id=None,
     )
 
 

@@ -53,6 +53,7 @@ def wait_as(
         poll_interval=read_seconds("poll_interval", poll_interval),
         on_vanished=on_vanished,
         fault_tolerance=FAULT_TOLERANCE_SECONDS,
+        expected_workflow_id=None,
     )
 
 

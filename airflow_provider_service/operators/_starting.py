@@ -55,6 +55,10 @@ class ServiceStartingOperator(ServiceWaitingOperator):
     def begin(self, context: Context, start: IdempotentStart) -> tuple[str, str]:
         """Start an execution, or resume that of an earlier attempt; return its id and the id of its workflow."""
 
+    def requested_workflow_id(self) -> str | None:
+        """Return the id of the workflow to run, if the task names it by its id; None by default."""
+        return None
+
     def further_result(self, outcome: Outcome) -> dict[str, Any]:
         """Return what the result has besides the outcome and the nodes; nothing by default."""
         return {}
@@ -89,7 +93,13 @@ class ServiceStartingOperator(ServiceWaitingOperator):
 
         deadline = clock().now() + self.wait_seconds
         attempt, hook = Attempt.of_task(context), self.hook
-        self._start = IdempotentStart(hook.client, attempt, timeout=self.wait_seconds, stopped=self._killed)
+        self._start = IdempotentStart(
+            hook.client,
+            attempt,
+            timeout=self.wait_seconds,
+            stopped=self._killed,
+            workflow_id=self.requested_workflow_id(),
+        )
         self._ending = EndingTask(context["ti"], self._start, hook.config)
         try:
             execution_id, workflow_id = self._start.run(partial(self.begin, context))
@@ -105,14 +115,16 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         self.log.info("Execution %s: %s", execution_id, url)
         if not self.wait_for_completion:
             return started(hook.config.base_url, workflow_id, execution_id)
-        return self._finish(self.wait(execution_id, deadline))
+        return self._finish(self.wait(execution_id, workflow_id, deadline))
 
     def execute_complete(self, context: Context, event: Any) -> RunResult:
         """Finish the task with the outcome in the trigger's event."""
         from airflow_provider_service._core.waits.outcome import Outcome
 
         with failure_reported(context), fail_without_retry():
-            return cast("RunResult", self._finish(Outcome.from_event(event)))
+            outcome = Outcome.from_event(event)
+            # Meanwhile, the connection may lead to another server, whose execution must not be stopped.
+            return cast("RunResult", self._finish(outcome, expected_workflow_id=outcome.workflow_id))
 
     def on_kill(self) -> None:
         """End the wait; with ``cancel_on_kill``, also stop the execution if a person or a time limit ended the task."""
@@ -141,10 +153,11 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         if self._ending is not None and self.cancel_on_kill:
             self._ending.settle(in_signal=in_signal)
 
-    def _finish(self, outcome: Outcome) -> dict[str, Any]:
+    def _finish(self, outcome: Outcome, *, expected_workflow_id: str | None = None) -> dict[str, Any]:
         from airflow_provider_service._core.waits.stop import stop_overdue
 
-        self._outcome = stop_overdue(self.hook.client, outcome, self._wait_for(outcome.execution_id))
+        wait = self._wait_for(outcome.execution_id, expected_workflow_id)
+        self._outcome = stop_overdue(self.hook.client, outcome, wait)
         return self._result(self._outcome)
 
     def _result(self, outcome: Outcome) -> dict[str, Any]:

@@ -91,10 +91,11 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         """Point the task's link at the workflow, even if it cannot be started."""
         self.link_to(context, ServiceWorkflowLink(), WORKFLOW_PAGE, workflow_id)
 
-    def wait(self, execution_id: str, deadline: float, **resumed_with: Any) -> Outcome:
+    def wait(self, execution_id: str, workflow_id: str | None, deadline: float, **resumed_with: Any) -> Outcome:
         """Wait in the worker; or, if deferrable, read the execution once and leave the rest to the triggerer.
 
         :param execution_id: the execution.
+        :param workflow_id: its workflow.
         :param deadline: time at which the wait ends, in seconds since the epoch.
         :param resumed_with: further arguments for ``execute_complete``.
         :raises TaskDeferred: the wait continues in the triggerer.
@@ -102,7 +103,7 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         """
         from airflow_provider_service._core.waits.watch import poll_here
 
-        wait = self._wait_for(execution_id, deadline)
+        wait = self._wait_for(execution_id, workflow_id, deadline)
         outcome = poll_here(self.hook.config, wait, self._killed, only_once=self.deferrable)
         if self._killed.is_set():
             raise ServiceTaskKilledError(f"the task was killed while execution {execution_id} had not ended")
@@ -117,7 +118,7 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         )
         raise AssertionError("defer always raises")
 
-    def _wait_for(self, execution_id: str, deadline: float = math.inf) -> Wait:
+    def _wait_for(self, execution_id: str, workflow_id: str | None, deadline: float = math.inf) -> Wait:
         from airflow_provider_service._core.waits.watch import Wait
 
         return Wait(
@@ -128,4 +129,5 @@ class ServiceWaitingOperator(ServiceBaseOperator):
             poll_interval=read_seconds("poll_interval", self.poll_interval),
             on_vanished=self.on_vanished,
             fault_tolerance=read_seconds("fault_tolerance", self.fault_tolerance, or_zero=True),
+            expected_workflow_id=workflow_id,
         )

@@ -172,7 +172,9 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
         url = self._link(context, execution)
         if execution.status in ENDED_STATUSES or not self.wait_for_completion:
             return self._report(execution.id, execution.status, stopped, url)
-        return self._ended(self.wait(execution.id, deadline, stopped=stopped, url=url), stopped, url)
+        return self._ended(
+            self.wait(execution.id, execution.workflow_id, deadline, stopped=stopped, url=url), stopped, url
+        )
 
     def execute_complete(self, context: Context, event: Any, stopped: bool, url: str) -> StopResult:
         """Finish the task with the outcome in the trigger's event."""

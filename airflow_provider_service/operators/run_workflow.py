@@ -245,6 +245,10 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
             wanted.require_in(request)
         return resume_or_start(request, start), workflow.id
 
+    def requested_workflow_id(self) -> str | None:
+        """Return the id of the workflow to run; None if the task names it otherwise."""
+        return self.workflow_id
+
     def wanted_output(self) -> WantedOutput | None:
         """Return which output the result has; None for no output."""
         from airflow_provider_service._core.runs.output import WantedOutput

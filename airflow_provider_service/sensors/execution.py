@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from airflow_provider_service._airflow.arguments import (
@@ -169,14 +170,14 @@ class ServiceExecutionSensor(ServiceBaseSensor):
         outcome = Outcome.from_event(event)
         if outcome.verdict == "timed_out" or outcome.is_overdue:
             # It may have ended in time: after an absence of the triggerer, a slow service leaves no time to read it.
-            self._wait = self._wait_until(clock().now(), outcome.execution_id)
+            self._wait = self._wait_until(clock().now(), outcome.execution_id, outcome.workflow_id)
             outcome = self._observe(context) or outcome
         if outcome.url:
             ServiceExecutionLink().push(context, outcome.url)
         with failure_reported(context):
             return self._settle(outcome)
 
-    def _wait_until(self, deadline: float, execution_id: str) -> Wait:
+    def _wait_until(self, deadline: float, execution_id: str, workflow_id: str | None = None) -> Wait:
         return Wait(
             execution_id=execution_id,
             service_conn_id=self.service_conn_id,
@@ -185,6 +186,7 @@ class ServiceExecutionSensor(ServiceBaseSensor):
             poll_interval=self.poll_interval,
             on_vanished=self.on_vanished,
             fault_tolerance=read_seconds("fault_tolerance", self.fault_tolerance, or_zero=True),
+            expected_workflow_id=workflow_id,
         )
 
     def _observe(self, context: Context) -> Outcome | None:
@@ -206,6 +208,8 @@ class ServiceExecutionSensor(ServiceBaseSensor):
                 clock().sleep(min(self.poll_interval, FAULT_PAUSE_SECONDS), self._wait.deadline)
                 outcome = watch.poll(client)
             self._link(context, client, watch)
+        if watch.workflow_id:
+            self._wait = replace(self._wait, expected_workflow_id=watch.workflow_id)
         # Airflow's own check of the timeout has a different message, so it must not come first.
         is_over = not self.deferrable and watch.seconds_left < LAST_SECONDS
         return outcome or (watch.timed_out() if is_over else None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +59,8 @@ class ServiceExecutionTrigger(BaseTrigger):
     :param fault_tolerance: seconds, or a timedelta, for which polls may keep failing; 300 seconds by default.
     :param cancel_on_kill: stop the execution if a user marks the deferred task as success or failed (Airflow 3.3 and
         newer); False by default.
+    :param expected_workflow_id: id of the execution's workflow, if known: if the connection leads to another server in
+        the meantime, whose execution of this id is one of another workflow, the wait fails; None (the default) for any.
     :raises ServiceInputError: an argument is invalid.
     """
 
@@ -72,6 +75,7 @@ class ServiceExecutionTrigger(BaseTrigger):
         on_vanished: OnVanished = "fail",
         fault_tolerance: Duration = FAULT_TOLERANCE_SECONDS,
         cancel_on_kill: bool = False,
+        expected_workflow_id: str | None = None,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         require_choice("on_vanished", on_vanished, ON_VANISHED)
@@ -84,6 +88,7 @@ class ServiceExecutionTrigger(BaseTrigger):
         self.on_vanished = on_vanished
         self.fault_tolerance = read_seconds("fault_tolerance", fault_tolerance, or_zero=True)
         self.cancel_on_kill = cancel_on_kill
+        self.expected_workflow_id = expected_workflow_id
 
     @property
     def wait(self) -> Wait:
@@ -140,7 +145,8 @@ class ServiceExecutionTrigger(BaseTrigger):
 
         if await was_killed(self.task_instance, self.execution_id):
             config = await config_for(self.service_conn_id)
-            await in_daemon_thread(stop_execution, config, self.execution_id)
+            stop = partial(stop_execution, config, self.execution_id, workflow_id=self.expected_workflow_id)
+            await in_daemon_thread(stop)
 
     async def _join_poller(self) -> tuple[Poller, Waiter]:
         await _load()

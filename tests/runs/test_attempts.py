@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ from airflow_provider_service.client.errors import (
 )
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
 from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.testing._stored_triggers import first_event, revived
 from tests.set_clock import SetClock
 
 from .conftest import MakeRun, connect
@@ -181,6 +184,77 @@ def test_a_vanished_run_is_not_repeated(task_run: MakeRun, simulator: ServiceSim
     with pytest.raises(AirflowFailException, match="execution 1 cannot be found"):
         run.attempt(2)
     assert calls(simulator) == 1
+
+
+@pytest.fixture
+def other() -> Iterator[ServiceSimulator]:
+    """Another server, whose execution 1 is one of another workflow and is running."""
+    with ServiceSimulator() as simulator:
+        simulator.start_execution(put(simulator, webhook(), DONE, name="Of others"))
+        yield simulator
+
+
+@pytest.mark.parametrize("status", ["success", "running", "error"])
+def test_the_execution_of_another_server_is_not_resumed(
+    task_run: MakeRun,
+    simulator: ServiceSimulator,
+    tmp_path: Path,
+    other: ServiceSimulator,
+    monkeypatch: pytest.MonkeyPatch,
+    status: str,
+) -> None:
+    workflow_id = put(simulator, webhook(), wait(30), DONE)
+    run = task_run(workflow_id=workflow_id, store=StateStore(tmp_path / "state.json"))
+    run.attempt(1, wait_for_completion=False)
+    if status != "running":
+        other.finish_execution("1", status)
+    connect(monkeypatch, other)
+
+    with pytest.raises(
+        AirflowFailException, match=f"^execution 1 of workflow '{workflow_id}', .* leads to another server than before"
+    ):
+        run.attempt(2)
+    assert calls(other) == 0
+
+
+def test_the_execution_of_the_workflow_that_the_task_ran_before_is_not_resumed_until_it_is_cleared(
+    task_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path
+) -> None:
+    before, now = (put(simulator, webhook(path), DONE, name=path) for path in ("before", "now"))
+    run = task_run(workflow_id=before, store=StateStore(tmp_path / "state.json"), wait_for_completion=False)
+    run.attempt(1)
+
+    with pytest.raises(
+        AirflowFailException, match=f"'{before}', .* is not resumed: the task now runs workflow '{now}'"
+    ):
+        run.attempt(2, workflow_id=now)
+    run.clear(2)
+    assert run.attempt(3, workflow_id=now)["workflow_id"] == now
+
+
+@pytest.mark.parametrize("status", ["success", "running"])
+@pytest.mark.parametrize("when", ["before the event", "after the event"])
+def test_an_overdue_wait_neither_judges_nor_stops_the_execution_of_another_server(
+    task_run: MakeRun,
+    simulator: ServiceSimulator,
+    other: ServiceSimulator,
+    monkeypatch: pytest.MonkeyPatch,
+    status: str,
+    when: str,
+) -> None:
+    run = task_run(workflow_id=put(simulator, webhook(), wait(30), DONE), deferrable=True, timeout=3.0)
+    with pytest.raises(TaskDeferred) as deferred:
+        run.attempt(1)
+    if status != "running":
+        other.finish_execution("1", status)
+    if when == "before the event":
+        connect(monkeypatch, other)
+    event = asyncio.run(first_event(revived(deferred.value.trigger)))
+    connect(monkeypatch, other)
+
+    with pytest.raises(AirflowFailException, match="leads to another server than before"):
+        run.resume(1, deferred.value, event)
+    assert not [one for one in other.requests if one.method != "GET"]
 
 
 def test_the_note_and_the_id_are_plain_json(task_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path) -> None:

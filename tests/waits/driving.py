@@ -219,6 +219,7 @@ def wait_for(execution_id: str, **changes: Any) -> Wait:
         "timeout": 60.0,
         "on_vanished": "fail",
         "fault_tolerance": 0.3,
+        "expected_workflow_id": None,
         **changes,
     }
     return Wait(**arguments)

@@ -143,6 +143,23 @@ async def test_waits_follow_a_connection_that_moves_while_the_old_server_answers
     assert event["url"].startswith(other.base_url)
 
 
+@pytest.mark.parametrize("waits", [1, 6], ids=["by id", "listed"])
+@in_event_loop
+async def test_an_active_execution_of_another_workflow_is_not_the_one_to_wait_for(
+    simulator: ServiceSimulator, workflow_id: str, waits: int
+) -> None:
+    ids = started(simulator, workflow_id, waits)
+    ours = waits_for(ids[:-1], expected_workflow_id=workflow_id)
+    [event] = await asyncio.gather(*waits_for(ids[-1:], expected_workflow_id="another"))
+
+    assert (event["verdict"], event["final"]) == ("unobservable", True)
+    assert f"'another', but at {simulator.base_url}, that id is of an execution of workflow '{workflow_id}'" in str(
+        event
+    )
+    assert not any(wait.done() for wait in ours)
+    await end(ours)
+
+
 @in_event_loop
 async def test_a_connection_that_cannot_be_read_again_does_not_end_waits(
     simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -18,7 +18,7 @@ from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.testing._stored_triggers import first_event, revived
+from airflow_provider_service.testing._stored_triggers import as_stored, first_event, from_stored, revived
 from tests import airflow_features
 
 from .driving import (
@@ -132,6 +132,32 @@ async def test_a_users_kill_stops_the_execution(
     assert status_of(simulator, one) == ("canceled" if cancel_on_kill else "running")
     assert triggerer.events(number) == []
     await triggerer.shut_down()
+
+
+@airflow_features.kills_in_the_triggerer
+@in_event_loop
+async def test_a_users_kill_stops_no_execution_of_another_server(
+    simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = simulator.start_execution(workflow_id)
+    triggerer = Triggerer()
+    number = triggerer.start(execution_trigger(one, cancel_on_kill=True, expected_workflow_id=workflow_id))
+    await until(lambda: polls_of(simulator, one) >= 1)
+    with ServiceSimulator() as other:
+        assert other.start_execution(other.create_webhook_workflow(path="w")["id"]) == one
+        monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", other.connection_json())
+
+        await triggerer.kill(number)
+
+        assert status_of(other, one) == "running"
+    await triggerer.shut_down()
+
+
+def test_a_trigger_that_an_earlier_version_has_stored_waits_for_an_execution_of_any_workflow() -> None:
+    path, arguments = as_stored(execution_trigger("7"))
+    del arguments["expected_workflow_id"]
+
+    assert from_stored(path, arguments).expected_workflow_id is None
 
 
 @in_event_loop

@@ -54,10 +54,20 @@ class IdempotentStart:
     :param timeout: seconds that the task waits for its execution, a day by default. It limits a call only if the
         answer may come as late as the end of the execution.
     :param stopped: set from outside to give the start up.
+    :param workflow_id: the workflow to run; None if only ``begin`` knows it.
     """
 
-    def __init__(self, client: ServiceClient, attempt: Attempt, *, timeout: float, stopped: threading.Event) -> None:
+    def __init__(
+        self,
+        client: ServiceClient,
+        attempt: Attempt,
+        *,
+        timeout: float,
+        stopped: threading.Event,
+        workflow_id: str | None = None,
+    ) -> None:
         self.client, self.attempt, self.timeout, self.stopped = client, attempt, timeout, stopped
+        self._workflow_id = workflow_id
         #: The execution, as soon as its id is known.
         self.execution_id: str | None = None
         self._starter: Starter | None = None
@@ -88,13 +98,26 @@ class IdempotentStart:
         saved = self.attempt.saved_run()
         if saved is None or saved.execution_id is None:
             return None
-        key = self.attempt.key
+        key, conflict = self.attempt.key, None
         try:
-            if not key.may_resume(saved.attempt, self.client.executions.get(saved.execution_id).status):
-                return None
+            found = self.client.executions.get(saved.execution_id)
         except ServiceNotFoundError:
-            if saved.attempt < key.first:
-                return None
+            found = None
+        if found is not None and found.workflow_id not in (None, saved.workflow_id):
+            conflict = (
+                f"cannot be resumed: at {self.client.base_url}, execution {found.id} is one of workflow "
+                f"'{found.workflow_id}', so the connection leads to another server than before"
+            )
+        elif found is not None and not key.may_resume(saved.attempt, found.status):
+            return None
+        elif self._workflow_id and self._workflow_id != saved.workflow_id:
+            conflict = f"is not resumed: the task now runs workflow '{self._workflow_id}'"
+        if saved.attempt < key.first and (found is None or conflict):
+            return None
+        if conflict:
+            execution = f"execution {saved.execution_id} of workflow '{saved.workflow_id}'"
+            raise ServiceRunInDoubtError(f"{execution}, which an earlier attempt started, {conflict}")
+        if found is None:
             # It may have succeeded: the wait decides what that means.
             log.warning("Execution %s, which an earlier attempt started, cannot be found", saved.execution_id)
         else:

@@ -57,9 +57,9 @@ THREAD_NAME = "service-poller"
 
 
 class Listed(NamedTuple):
-    """What the lists of a round show: the ids of the active executions, and the succeeded executions by id."""
+    """What the lists of a round show: the active executions' workflows, and the succeeded executions, by id."""
 
-    active: set[str]
+    active: dict[str, str | None]
     succeeded: dict[str, Execution]
 
 
@@ -202,7 +202,7 @@ class Poller:
             return waits
         rest = []
         for one in waits:
-            if one.execution_id in listed.active:
+            if one.execution_id in listed.active and one.may_be_of(listed.active[one.execution_id]):
                 one.saw_active()
                 self._reads.drop(one)
             elif one.execution_id not in listed.succeeded:
@@ -231,15 +231,12 @@ class Poller:
         limit = self.config.page_size * len(waits)
         oldest = min(one.number for one in waits)
         answers = await asyncio.gather(
-            *(
-                in_daemon_thread(self._active_ids, status, oldest, limit, name=THREAD_NAME)
-                for status in ACTIVE_STATUSES
-            ),
+            *(in_daemon_thread(self._active, status, oldest, limit, name=THREAD_NAME) for status in ACTIVE_STATUSES),
             return_exceptions=True,  # so that the next round begins only when all lists of this one have ended
         )
         lists = [_raised(answer) for answer in answers]
         self._list_requests = sum(1 + len(ids) // self.config.page_size for ids in lists)
-        active = {id_ for ids in lists for id_ in ids}
+        active = {id_: workflow_id for ids in lists for id_, workflow_id in ids.items()}
         rest = [one for one in waits if one.execution_id not in active]
         if len(rest) < ENDED_WORTH_LISTING:
             return Listed(active, {})
@@ -247,10 +244,10 @@ class Poller:
         wanted = {one.execution_id for one in rest}
         return Listed(active, await in_daemon_thread(self._succeeded, oldest, 10 * len(rest), wanted, name=THREAD_NAME))
 
-    def _active_ids(self, status: ExecutionStatus, oldest: int, limit: int) -> list[str]:
-        # Only ids: thousands of objects that live for a whole round would trigger the garbage collector, which
+    def _active(self, status: ExecutionStatus, oldest: int, limit: int) -> dict[str, str | None]:
+        # Only texts: thousands of other objects that live for a whole round would trigger the garbage collector, which
         # blocks the event loop.
-        return [execution.id for execution in self._list(status, oldest, limit)]
+        return {execution.id: execution.workflow_id for execution in self._list(status, oldest, limit)}
 
     def _succeeded(self, oldest: int, limit: int, wanted: set[str]) -> dict[str, Execution]:
         return {execution.id: execution for execution in self._list("success", oldest, limit) if execution.id in wanted}

@@ -21,15 +21,22 @@ log = logging.getLogger(__name__)
 STOP_TIMEOUT_SECONDS = 3.0
 
 
-def stop_execution(config: ServiceConfig, execution_id: str) -> bool:
+def stop_execution(config: ServiceConfig, execution_id: str, *, workflow_id: str | None = None) -> bool:
     """Stop an execution with one short request, because little time is left. Return whether it has ended now.
 
     :param config: the server.
+    :param workflow_id: its workflow, if the server may be another one than before. Then the execution is read first.
     """
     from airflow_provider_service.client import ServiceClient
 
     with ServiceClient(config.one_try(connect_timeout=1.5, timeout=STOP_TIMEOUT_SECONDS)) as client:
         try:
+            if workflow_id is not None:
+                found = client.executions.get(execution_id).workflow_id
+                if found not in (None, workflow_id):
+                    what = f"workflow '{workflow_id}' is not stopped: at {client.base_url}, it is one of '{found}'"
+                    log.error("Execution %s of %s", execution_id, what)
+                    return False
             client.executions.stop(execution_id)
         except (errors.ServiceConflictError, errors.ServiceNotFoundError) as error:
             log.info("Execution %s had ended before it was stopped: %s", execution_id, error)
@@ -54,7 +61,7 @@ def stop_overdue(client: ServiceClient, outcome: Outcome, wait: Wait) -> Outcome
     if outcome.verdict != "timed_out" and not outcome.is_overdue:
         return outcome
     config = client.transport.config
-    was_stopped = stop_execution(config, outcome.execution_id)
+    was_stopped = stop_execution(config, outcome.execution_id, workflow_id=wait.expected_workflow_id)
     # If the service does not answer, retries would take a minute.
     is_reachable = was_stopped and not outcome.is_overdue
     with nullcontext(client) if is_reachable else ServiceClient(config.one_try()) as reader:

@@ -37,11 +37,14 @@ class Wait:
     :param on_vanished: outcome if the execution cannot be found: it was deleted or pruned, its workflow does not save
         such executions, the id is wrong, or the key may not see it.
     :param fault_tolerance: seconds for which polls may keep failing.
+    :param expected_workflow_id: the execution's workflow; None if it is unknown. An execution of another workflow has
+        the same id at another server.
     """
 
     __slots__ = (
         "deadline",
         "execution_id",
+        "expected_workflow_id",
         "fault_tolerance",
         "on_vanished",
         "poll_interval",
@@ -56,6 +59,7 @@ class Wait:
     poll_interval: float
     on_vanished: OnVanished
     fault_tolerance: float
+    expected_workflow_id: str | None
 
     @classmethod
     def of(cls, holder: object) -> Wait:
@@ -66,6 +70,10 @@ class Wait:
     def seconds_left(self) -> float:
         """Seconds until the deadline; 0 if it has passed."""
         return max(self.deadline - clock().now(), 0.0)
+
+    def may_be_of(self, workflow_id: str | None) -> bool:
+        """Whether an execution of a workflow may be the one of this wait."""
+        return workflow_id is None or self.expected_workflow_id in (None, workflow_id)
 
     def to_arguments(self) -> dict[str, Any]:
         """Return the wait as arguments of a trigger, which Airflow stores."""
@@ -116,6 +124,8 @@ class Watch(Wait):
 
     def saw(self, execution: Execution, client: ServiceClient) -> Outcome | None:
         """Judge an execution that was read."""
+        if not self.may_be_of(execution.workflow_id):
+            return self._of_another_server(execution, client.base_url)
         self.saw_active()
         self.workflow_id = execution.workflow_id
         outcome = judge(execution, client.base_url)
@@ -148,12 +158,20 @@ class Watch(Wait):
             reason = f"the deadline passed while reading it failed, last: {_reason(self._faults.last_error)}"
             return self._unobservable(reason)._replace(is_overdue=True)
         message = f"execution {self.execution_id} had not ended {self.timeout:g} s after the wait began"
-        return Outcome(self.execution_id, "timed_out", message)
+        return Outcome(self.execution_id, "timed_out", message, workflow_id=self.expected_workflow_id)
 
     def _unobservable(self, reason: str, *, final: bool = False) -> Outcome:
         message = f"execution {self.execution_id} could not be observed and may still be running: {reason}"
         message = f"{message[:MAX_MESSAGE_CHARS]} (connection '{self.service_conn_id}')"
-        return Outcome(self.execution_id, "unobservable", message, final=final)
+        workflow_id = self.expected_workflow_id
+        return Outcome(self.execution_id, "unobservable", message, workflow_id=workflow_id, final=final)
+
+    def _of_another_server(self, execution: Execution, base_url: str) -> Outcome:
+        reason = (
+            f"it is one of workflow '{self.expected_workflow_id}', but at {base_url}, that id is of an execution of "
+            f"workflow '{execution.workflow_id}', so the connection leads to another server than before"
+        )
+        return self._unobservable(reason, final=True)
 
     def _vanished(self) -> Outcome:
         # Even a first read may find nothing: the execution was pruned before, or only an earlier attempt saw it.
