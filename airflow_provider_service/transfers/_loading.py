@@ -74,7 +74,7 @@ class ServiceLoadTableOperator(ServiceTableOperator):
     :param create_table: create the table, which then needs ``data_table_name``, if it does not exist; False by default.
     :param add_columns: add columns that the table lacks; False by default.
     :param column_types: types of columns that are created, ``{"price": "number"}``: string, number, boolean or date.
-        Every other new column gets the type of its first value that is not null.
+        Every other new column gets the type of its first value that is not null in a row that is not left out.
     :param on_error: how to treat a row that the table cannot store: ``"fail"`` (the default) writes nothing, ``"skip"``
         leaves the row out.
     :param reject_path: ``.jsonl`` file, or one that ends in ``.jsonl.gz``, for the rows that are left out, with their

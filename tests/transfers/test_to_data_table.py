@@ -160,6 +160,36 @@ def test_a_table_is_created_with_types_and_gets_columns(execute, client, query):
     assert rows == [(None, None, "2026-01-02T00:00:00.000Z", 1), ("x", 1.5, None, 1)]
 
 
+def test_rows_that_are_left_out_choose_neither_columns_nor_types(execute, client, tmp_path):
+    source = tmp_path / "in.jsonl"
+    source.write_text(
+        '{"Sku": "x", "price": "see note", "qty": "many", "memo": 1}\n'
+        '{"sku": "a", "price": null, "qty": null}\n'
+        '{"sku": "b", "price": "?", "qty": "many"}\n'
+        '{"sku": "c", "price": 9.5, "qty": 1}\n'
+    )
+    options = {"key_columns": "sku", "on_error": "skip", "reject_path": str(tmp_path / "bad.jsonl")}
+    options |= {"data_table_name": "new", "create_table": True, "column_types": {"qty": "number"}}
+    done = execute(READ, path=str(source), **options)
+    assert (done["rejected"], done["added_columns"]) == (2, ["sku", "price", "qty"])
+    rows = client.data_table_rows.list(done["data_table_id"])
+    assert [(row["sku"], row["price"], row["qty"]) for row in rows] == [("a", None, None), ("c", 9.5, 1)]
+
+
+@pytest.mark.parametrize("mode", [{"mode": "replace"}, {"key_columns": "sku", "delete_missing": True}], ids=str)
+def test_rows_that_are_all_left_out_create_no_table(execute, writes, tmp_path, mode):
+    (tmp_path / "in.jsonl").write_text('{"sku": "x", "qty": "many"}\n')
+    options = {
+        "on_error": "skip",
+        "reject_path": str(tmp_path / "bad.jsonl"),
+        "column_types": {"qty": "number"},
+        **mode,
+    }
+    with pytest.raises(AirflowFailException, match="the source has no rows that fit, so the columns of the new table"):
+        execute(READ, path=str(tmp_path / "in.jsonl"), data_table_name="new", create_table=True, **options)
+    assert writes() == []
+
+
 def test_a_refused_row_creates_no_table(execute, simulator, writes, query, tmp_path):
     query("SELECT 1")
     options = {"sql_conn_id": "shop", "data_table_name": "new", "mode": "append", "create_table": True}

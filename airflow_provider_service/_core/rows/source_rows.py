@@ -118,6 +118,7 @@ class GrowingTypes(dict[str, str]):
         super().__init__(stored)
         self._stored, self._may_grow, self._declared = dict(stored), may_grow, dict(declared or {})
         self._undecided: set[str] = set()
+        self._before: tuple[dict[str, str], set[str]] | None = None
         for name, kind in self._declared.items():
             if kind not in COLUMN_TYPES:
                 raise ServiceInputError(f"the type of column {name!r} must be one of {', '.join(COLUMN_TYPES)}")
@@ -135,12 +136,24 @@ class GrowingTypes(dict[str, str]):
         """
         if not self._may_grow:
             return
+        self._before = None
         for name, value in row.items():
+            if name in self and (value is None or name not in self._undecided):
+                continue
+            if self._before is None:
+                self._before = dict(self), set(self._undecided)
             if name not in self:
                 self._add(name)
             if name in self._undecided and value is not None:
                 self[name] = type_of_value(value, f"{place}, column {name!r}")
                 self._undecided.discard(name)
+
+    def undo(self) -> None:
+        """Take back what the last row has added or decided, because that row is left out."""
+        if self._before is not None:
+            self.clear()
+            self.update(self._before[0])
+            self._undecided, self._before = self._before[1], None
 
     def require_known(self, row: SourceRow, place: str) -> None:
         """Refuse columns that the table lacks, unless they may be added.

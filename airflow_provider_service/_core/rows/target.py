@@ -176,7 +176,7 @@ class TableTarget:
                 spool.rejected_keys if options.delete_missing and self.table is not None else None,
             )
             count = self._spool(read, MappedColumns(options.column_mapping), types, checked, open_rejects)
-            if options.key_columns and count:
+            if options.key_columns and count > self._rejected:
                 check_key_columns(options.key_columns, types)
             if self.table is not None and not options.allow_empty:
                 require_rows(len(spool.requested), mode, options.delete_missing)
@@ -205,6 +205,7 @@ class TableTarget:
                 except ServiceInputError as error:
                     if rejects is None:
                         raise
+                    types.undo()
                     checked.leave_out(number, row, error.reason)
                     self._reject(rejects, number, given, error)
             if columns and not progress.count:
@@ -230,7 +231,8 @@ class TableTarget:
         added = types.added
         if self.table is None:
             if not added:
-                raise ServiceInputError("the source has no rows, so the columns of the new table are unknown")
+                rows = "rows that fit" if self._rejected else "rows"
+                raise ServiceInputError(f"the source has no {rows}, so the columns of the new table are unknown")
             columns = [{"name": name, "type": kind} for name, kind in added.items()]
             table = self.client.data_tables.create(str(self.name), columns, project_id=self.project_id)
             log.info("Created the data table %s with the columns %s", table.name, added)
