@@ -43,6 +43,7 @@ def headers(*fields):
         ({"js": "a()\n"}, {"js": "const apiToken = 'S3CR3T'\nb()\n"}, "b()"),
         ({"js": "a"}, {"js": "h = {name: 'authorization',\nvalue: 'S3CR3T'}\nb()\n"}, "b()"),
         ({"url": "https://old"}, {"url": "https://me:S3CR3T@host"}, "host"),
+        ({"url": "https://old"}, {"url": "https://host:8443/x"}, "host:8443/x"),
         ({"text": "x"}, {"text": "use Bearer S3CR3T for y"}, "for y"),
         ({"text": "Bearer a"}, {"text": "Bearer S3CR3T"}, "*** changed"),
     ],

@@ -167,7 +167,10 @@ def destination_project_id(
     name = arguments.project_name
     if arguments.project_id is not None:
         name = next((one.name for one in source.projects.list() if one.id == arguments.project_id), None)
-    return get_project(client, projects[name]).id if name in projects else None
+    if name in projects:
+        return get_project(client, projects[name]).id
+    log.info("The mapping has no project for %r of the source, so its names of projects are not used", name)
+    return None
 
 
 def write_folder(

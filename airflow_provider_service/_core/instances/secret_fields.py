@@ -17,7 +17,7 @@ _SECRET = re.compile(_NAME, re.IGNORECASE)
 #: In text: a name and what follows it on its line, the credentials of a header, and those of a URL.
 _ASSIGNED = re.compile(rf"((?:{_NAME})[\w-]*[\"'`]?\s*[:=]\s*)\S.*", re.IGNORECASE)
 _ASSIGNED_VALUE = re.compile(r"(\bvalue[\"'`]?\s*[:=]\s*)\S.*", re.IGNORECASE)
-_ANYWHERE = re.compile(r"(\b(?:bearer|basic) +|//[^/\s:@]*:)[^\s/@\"']+", re.IGNORECASE)
+_ANYWHERE = re.compile(r"(\b(?:bearer|basic) +|//[^/\s:@]*:(?=[^\s/@]+@))[^\s/@\"']+", re.IGNORECASE)
 
 
 def is_secret(name: str, *fields: Mapping[str, Any]) -> bool:
