@@ -148,6 +148,17 @@ def test_the_client_says_which_list_does_not_advance(
     assert (server.call_count, client.pauses) == (2, [])
 
 
+@pytest.mark.parametrize(
+    ("row", "says"), [({"id": 1}, "a page was repeated"), ({"id": "x"}, "a row has no id")], ids=str
+)
+def test_rows_whose_pages_lead_nowhere_are_an_error(server: requests_mock.Mocker, row: Any, says: str) -> None:
+    server.get(f"{ROOT}/data-tables/t/rows", json={"data": [row], "nextCursor": "more"})
+    conditions = [{"columnName": "id", "value": number} for number in range(5)]
+
+    with pytest.raises(ServiceUnexpectedResponseError, match=says):
+        [*Client().data_table_rows.list("t", filter={"type": "or", "filters": conditions})]
+
+
 @pytest.mark.parametrize("count", ["3", None, 1.5, [3]], ids=str)
 def test_a_count_that_is_not_a_number_is_reported(server: requests_mock.Mocker, count: Any) -> None:
     server.get(f"{ROOT}/projects/p/folders", json={"data": [], "count": count})
