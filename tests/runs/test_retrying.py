@@ -17,7 +17,7 @@ from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.testing._stored_triggers import as_stored, first_event, revived
 
 from .conftest import MakeRun, connect
-from .cutting import cut_off
+from .cutting import cut_off, end_each
 from .task_run import StateStore
 from .workflows import DONE, FAIL, WITH_ID, held, put, statuses, wait, webhook
 
@@ -159,6 +159,27 @@ def test_a_cleared_task_asks_for_another_retry(
     run.max_tries = 1 + run.retries
     assert run.attempt(2)["execution_id"] == "3"
     assert statuses(simulator, workflow_id) == ["error", "success", "success"]
+
+
+@pytest.mark.parametrize("learns_the_id", [True, False], ids=["known", "unknown"])
+def test_a_later_attempt_of_a_cleared_task_resumes_no_retry_from_before(
+    task_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None, learns_the_id: bool
+) -> None:
+    workflow_id, original = failed(simulator, wait(1))
+    run = task_run(ServiceRetryExecutionOperator, execution_id=original, store=store)
+    assert run.attempt(1)["execution_id"] == "2"
+    run.max_tries = 1 + run.retries
+    if learns_the_id:
+        end_each(run, simulator)
+        with pytest.raises(ServiceExecutionFailedError):
+            run.attempt(2)
+        run.on_push = None
+    else:
+        cut_off(run, 2)
+        simulator.finish_execution("3", "error")
+    assert run.attempt(3)["execution_id"] == "4"
+    assert run.attempt(4)["execution_id"] == "4"
+    assert statuses(simulator, workflow_id) == ["error", "success", "error", "success"]
 
 
 def test_a_retry_that_failed_is_followed_by_another(

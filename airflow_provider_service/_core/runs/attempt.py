@@ -28,7 +28,8 @@ class SavedRun(NamedTuple):
     :param attempt: its number.
     :param execution_id: the execution that it waits for; None if it was about to start one.
     :param workflow_id: the execution's workflow.
-    :param after: number of the newest execution when it was about to start one; 0 if that was not looked up.
+    :param after: number of the newest execution or retry when it was about to start one; 0 if there was none or that
+        was not looked up.
     :param first: the first attempt since another run was requested.
     :param order: distinguishes the request for that run from later ones.
     """

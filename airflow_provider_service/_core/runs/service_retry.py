@@ -6,8 +6,9 @@ is made once, and meanwhile a search looks for the new execution, which names th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
+from math import inf
 from typing import TYPE_CHECKING
 
 from airflow_provider_service._core.runs import start_and_find
@@ -18,6 +19,7 @@ from airflow_provider_service.client.errors import ServiceRunInDoubtError, Servi
 from airflow_provider_service.client.models._statuses import ENDED_STATUSES
 
 if TYPE_CHECKING:
+    from airflow_provider_service._core.runs.attempt import Attempt
     from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
     from airflow_provider_service.client import ServiceClient
     from airflow_provider_service.client.models import Execution
@@ -44,25 +46,39 @@ def resume_or_retry(original: Execution, start: IdempotentStart, *, load_workflo
 def earlier_retry(original: Execution, start: IdempotentStart) -> str | None:
     """Resume the newest retry that an earlier attempt requested, unless that has failed; return its id.
 
-    The retry began after the first attempt, or is still active from before the DAG run was cleared. The search lasts
-    long enough for a call that was on its way when its attempt was killed.
+    The retry began after the first attempt, or is still active from before the task or the DAG run was cleared. The
+    search lasts long enough for a call that was on its way when its attempt was killed.
     """
     client, key = start.client, start.attempt.key
     is_older = began_before(client, start.attempt.since, by_another_clock=start.attempt.is_counted)
     retries = RetrySearch(original)
 
-    def resumable(one: Execution) -> bool:
+    def resumable(one: Execution, before_clear: float) -> bool:
         if is_older(one):
             return key.was_cleared and one.status not in ENDED_STATUSES
-        return key.may_resume(key.attempt - 1, one.status)
+        return key.may_resume(key.first - 1 if one.number <= before_clear else key.attempt - 1, one.status)
 
     def search(*, exhaustive: bool = False) -> Execution | None:
         newest_first = sorted(retries.read(client, exhaustive=exhaustive), key=lambda one: -one.number)
-        return next(filter(resumable, newest_first), None)
+        before_clear = _newest_before_clear(start.attempt, newest_first)
+        return next((one for one in newest_first if resumable(one, before_clear)), None)
 
     found = start_and_find.search_for(search, start_and_find.SETTLING_SECONDS, start.stopped)
     found = found or search(exhaustive=True)
     return None if found is None else start.resume(found.id, f"retries {original.id}")
+
+
+def _newest_before_clear(attempt: Attempt, newest_first: Sequence[Execution]) -> float:
+    """Return the number up to which retries may have been requested before the task was cleared; 0 if it was not."""
+    if attempt.key.first == 1:
+        return 0
+    if not attempt.may_have_started_unseen:
+        return inf
+    saved = attempt.saved_run()
+    if saved is not None:
+        return saved.after
+    # Without a saved state, only the newest is certainly not followed by one that has failed since.
+    return newest_first[0].number - 1 if newest_first else 0
 
 
 class RetrySearch:
@@ -100,9 +116,10 @@ class RetryStarter:
         self._client, self._timeout, self._stopped = start.client, start.timeout, start.stopped
         self._original, self._load_workflow = original, load_workflow
         self.started_nothing = False
-        self.after = 0
         self._retries = RetrySearch(original)
-        self._known = frozenset(one.id for one in self._retries.read(self._client))
+        known = list(self._retries.read(self._client))
+        self.after = max((one.number for one in known), default=0)
+        self._known = frozenset(one.id for one in known)
 
     def start(self) -> str:
         """Start the retry and return the id of the new execution. Never calls twice.
