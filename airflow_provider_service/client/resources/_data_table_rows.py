@@ -240,7 +240,7 @@ def _conditions(filter: RowFilter | Mapping[str, Any]) -> RowFilter | Mapping[st
     if not isinstance(conditions, Sequence) or not all(isinstance(one, Mapping) for one in conditions):
         return filter  # the service says what is wrong
     # In a body, unlike in a URL, the service has no default.
-    return {**filter, "filters": [{"condition": "eq", **one} for one in conditions]}
+    return {**filter, "filters": [{**one, "condition": one.get("condition", "eq")} for one in conditions]}
 
 
 def _values(data: Mapping[str, Any]) -> Mapping[str, Any]:
