@@ -92,7 +92,10 @@ class PollingTrigger(BaseTrigger):
 
         async def poll() -> PollOutcome | None:
             # The connection is read again each time, so that a changed key is picked up.
-            config = await connection.config_for(self.service_conn_id)
+            try:
+                config = await connection.config_for(self.service_conn_id)
+            except Exception as error:  # noqa: BLE001 - FaultTolerance decides, and logs it
+                return watch.poll_failed(error)
             return await in_daemon_thread(watch.poll, config, name="service-poll")
 
         async with _turn():  # after a restart of the triggerer, many polls wait for their turns, beyond their deadlines

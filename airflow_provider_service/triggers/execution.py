@@ -13,6 +13,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_service._airflow.arguments import read_seconds, require_choice, require_flag
 from airflow_provider_service._airflow.task_arguments import (
+    FAULT_PAUSE_SECONDS,
     FAULT_TOLERANCE_SECONDS,
     LEAST_POLL_SECONDS,
     ON_VANISHED,
@@ -22,6 +23,7 @@ from airflow_provider_service._core.daemon_threads import in_daemon_thread
 from airflow_provider_service._core.waits.outcome import broken
 from airflow_provider_service._core.waits.stop import stop_execution
 from airflow_provider_service._core.waits.watch import Wait
+from airflow_provider_service.client._clock import clock
 
 if TYPE_CHECKING:
     from airflow_provider_service._airflow.task_arguments import Duration, OnVanished
@@ -150,10 +152,26 @@ class ServiceExecutionTrigger(BaseTrigger):
 
     async def _join_poller(self) -> tuple[Poller, Waiter]:
         await _load()
-        from airflow_provider_service._core.waits.poller import poller_of
         from airflow_provider_service._core.waits.waiter import Waiter
 
-        poller = await poller_of(self.service_conn_id, self.poll_interval)
+        poller = await self._poller()
         waiter = Waiter(self.wait)
         poller.join(waiter)
         return poller, waiter
+
+    async def _poller(self) -> Poller:
+        from airflow_provider_service._core.waits.faults import FaultTolerance
+        from airflow_provider_service._core.waits.poller import poller_of
+
+        faults = FaultTolerance(f"connection '{self.service_conn_id}'", self.fault_tolerance)
+        while True:
+            try:
+                poller = await poller_of(self.service_conn_id, self.poll_interval)
+            except Exception as error:
+                # While a secrets backend does not answer, Airflow says that there is no such connection.
+                if not faults.tolerates(error):
+                    raise
+                await clock().async_sleep(min(self.poll_interval, FAULT_PAUSE_SECONDS))
+            else:
+                faults.succeeded()
+                return poller

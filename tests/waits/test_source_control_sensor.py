@@ -19,7 +19,7 @@ from airflow_provider_service.triggers import _polling
 from airflow_provider_service.triggers._polling import LAST_POLL_SECONDS, POLLS_AT_A_TIME
 from airflow_provider_service.triggers.source_control import ServiceSourceControlTrigger
 
-from .driving import SENSOR_MODES, Ending, Mode, TaskInstance, in_event_loop, run_to_end
+from .driving import SENSOR_MODES, Ending, Mode, TaskInstance, in_event_loop, run_to_end, until
 
 every_mode = pytest.mark.parametrize("mode", SENSOR_MODES, ids=[mode.name for mode in SENSOR_MODES])
 
@@ -103,6 +103,21 @@ async def test_a_status_that_is_not_read_in_the_time_after_the_deadline_is_unkno
 
     assert event["verdict"] == "unreadable"
     assert event["message"] == "the status of source control could not be read: reading it took longer than 1 s"
+
+
+@in_event_loop
+async def test_a_connection_that_cannot_be_read_for_a_moment_does_not_end_a_deferred_wait(
+    simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("AIRFLOW_CONN_SERVICE_DEFAULT")
+    trigger = ServiceSourceControlTrigger(
+        service_conn_id="service_default", deadline=clock().now() + 100, timeout=100, poll_interval=0.05
+    )
+    wait = asyncio.create_task(first_event(revived(trigger)))
+    await until(lambda: wait.done() or "Reading the status of source control fails; this is tolerated" in caplog.text)
+    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", simulator.connection_json())
+
+    assert (await wait)["verdict"] == "met"
 
 
 def overdue_trigger() -> Any:

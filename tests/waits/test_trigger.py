@@ -285,6 +285,28 @@ async def test_a_wait_without_a_connection_ends_readably(
     )
 
 
+@pytest.mark.parametrize("is_back", [True, False])
+@in_event_loop
+async def test_a_connection_that_cannot_be_read_after_a_restart_is_a_fault_that_may_pass(
+    simulator: ServiceSimulator,
+    workflow_id: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    is_back: bool,
+) -> None:
+    one = simulator.start_execution(workflow_id, status="success")
+    monkeypatch.delenv("AIRFLOW_CONN_SERVICE_DEFAULT")
+    wait = asyncio.create_task(first_event(execution_trigger(one, fault_tolerance=30.0 if is_back else 1.0)))
+    await until(lambda: wait.done() or "Reading connection 'service_default' fails; this is tolerated" in caplog.text)
+    if is_back:
+        monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", simulator.connection_json())
+
+    event = await wait
+
+    assert event["verdict"] == ("succeeded" if is_back else "unobservable")
+    assert is_back or "The conn_id `service_default` isn't defined" in event["message"]
+
+
 @in_event_loop
 async def test_a_wait_whose_certificate_is_gone_ends_readably(
     simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch

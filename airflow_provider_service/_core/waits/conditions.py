@@ -126,10 +126,14 @@ class PollWatch:
             with ServiceClient(config) as client:
                 result = self._check.poll(client)
         except ServiceError as error:
-            return None if self._faults.tolerates(error) else unreadable(self._check.subject, error)
+            return self.poll_failed(error)
         self._faults.succeeded()
         self._last_message = result.message
         return PollOutcome("met" if result.is_met else "unmet", result.message, result.result)
+
+    def poll_failed(self, error: Exception) -> PollOutcome | None:
+        """Record a failed poll; return the outcome if it is no longer tolerated."""
+        return None if self._faults.tolerates(error) else unreadable(self._check.subject, error)
 
     def timed_out(self) -> PollOutcome:
         """The outcome of a wait whose deadline has passed. After a failed poll, the condition may be met or not."""
