@@ -39,6 +39,7 @@ _OPEN = {
     "list_executions": ("$.data.[].data.", "$.data.[].workflowData.nodes."),
     "list_workflows": (
         "$.data.[].tags.",
+        "$.data.[].settings.",
         *(
             f"$.data.[].{part}{graph}"
             for part in ("activeVersion.", "")
