@@ -106,7 +106,9 @@ class ServiceNotifier(BaseNotifier):
 
         env = jinja_env or self.get_template_env(dag=context.get("dag"))
         undefined = make_logging_undefined(self.log, base=Absent)  # type: ignore[arg-type]
-        super().render_template_fields(context, env.overlay(undefined=undefined))
+        overlay = env.overlay(undefined=undefined)
+        for name in self.template_fields:  # before 3.3, Airflow itself keeps a template that renders to nothing
+            setattr(self, name, self.render_template(getattr(self, name), context, overlay))
 
     def render_template(
         self, content: Any, context: Context, jinja_env: Environment | None = None, seen_oids: set[int] | None = None
