@@ -14,7 +14,7 @@ from airflow_provider_service._core.rows.matching import matching_rows
 from airflow_provider_service._core.rows.options import LOAD_CHECKS, chosen_strategy, require_row_filter
 from airflow_provider_service._core.rows.progress import Progress
 from airflow_provider_service._core.rows.target import LoadOptions, TableTarget, opening_rejects
-from airflow_provider_service._core.rows.values import column_types, typed_filter
+from airflow_provider_service._core.rows.values import column_types
 from airflow_provider_service.client.resources import DataTables
 
 if TYPE_CHECKING:
@@ -177,7 +177,6 @@ class HookDataTables(DataTables):
         require_row_filter(filter)
         table = data_table_in(arguments, self._client)
         types = chosen_types(column_types(table), columns, with_system_columns=True)
-        filter = typed_filter(filter, column_types(table))
         found = matching_rows(self._client, table, filter, search=search)
         return types, Progress("Read").counting(found)
 

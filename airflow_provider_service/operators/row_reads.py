@@ -132,10 +132,8 @@ class ServiceReadRowsOperator(ServiceTableOperator):
 
     def _read(self, table: DataTable) -> Iterable[dict[str, Any]]:
         from airflow_provider_service._core.rows.matching import matching_rows
-        from airflow_provider_service._core.rows.values import column_types, typed_filter
 
-        filter = typed_filter(self.filter, column_types(table))
-        return matching_rows(self.hook, table, filter, sort_by=self.sort_by, search=self.search)
+        return matching_rows(self.hook, table, self.filter, sort_by=self.sort_by, search=self.search)
 
     def _return(self, table: DataTable, types: Mapping[str, str]) -> dict[str, Any]:
         max_rows = read_count("max_rows", self.max_rows, least=0)

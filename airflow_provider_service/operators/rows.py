@@ -283,12 +283,9 @@ class ServiceUpdateRowsOperator(ServiceTableOperator):
 
     def _filters(self, table: DataTable) -> Iterable[Mapping[str, Any]]:
         from airflow_provider_service._core.rows.batches import any_of
-        from airflow_provider_service._core.rows.matching import ids_by_dates
-        from airflow_provider_service._core.rows.values import column_types, typed_filter
+        from airflow_provider_service._core.rows.matching import exact_filters
 
-        filter = typed_filter(self.filter, column_types(table))
-        ids = ids_by_dates(self.hook, table, filter)
-        return [filter] if ids is None else any_of("id", ids)
+        return exact_filters(self.hook, table, self.filter, lambda ids: any_of("id", ids))
 
 
 class ServiceDeleteRowsOperator(ServiceTableOperator):
@@ -357,14 +354,11 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
 
     def _filters(self, table: DataTable, given_ids: list[int]) -> Iterable[Mapping[str, Any]]:
         from airflow_provider_service._core.rows.batches import exactly_in_url
-        from airflow_provider_service._core.rows.matching import ids_by_dates
-        from airflow_provider_service._core.rows.values import column_types, typed_filter
+        from airflow_provider_service._core.rows.matching import exact_filters
 
         if self.filter is None:
             return exactly_in_url(given_ids)
-        filter = typed_filter(self.filter, column_types(table))
-        ids = ids_by_dates(self.hook, table, filter)
-        return [filter] if ids is None else exactly_in_url(ids)
+        return exact_filters(self.hook, table, self.filter, exactly_in_url)
 
 
 def _count(change: Callable[..., Any], preview: bool) -> int | None:

@@ -74,8 +74,6 @@ class ServiceUnloadTableOperator(ServiceTableOperator):
         from airflow_provider_service._core.rows.matching import matching_rows
         from airflow_provider_service._core.rows.progress import Progress
         from airflow_provider_service._core.rows.upsert import checked_row
-        from airflow_provider_service._core.rows.values import column_types, typed_filter
 
-        filter = typed_filter(self.filter, column_types(table))
-        rows = matching_rows(self.hook, table, filter, search=self.search)
+        rows = matching_rows(self.hook, table, self.filter, search=self.search)
         return Progress("Read").counting(checked_row(one, table.id) for one in rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_service._core.rows.matching import ids_by_dates
+from airflow_provider_service._core.rows.matching import exact_filters
 from tests.operators.test_dates_in_filters import ORDER, TIMES, expected, found, where
 
 from .running import connect
@@ -24,6 +24,6 @@ def test_times_of_a_day_are_told_apart(live_server: LiveServer, monkeypatch: pyt
             for time in filter(None, TIMES):
                 seen = found(client, table, where(("at", comparison, time)))
                 assert (comparison, time, seen) == (comparison, time, expected(comparison, time))
-        assert ids_by_dates(client, table, where(("createdAt", "lt", created))) == []
-        assert len(ids_by_dates(client, table, where(("createdAt", "gte", created))) or []) == len(TIMES)
+        assert exact_filters(client, table, where(("createdAt", "lt", created)), list) == []
+        assert len(list(exact_filters(client, table, where(("createdAt", "gte", created)), list))) == len(TIMES)
         client.data_tables.delete(table.id)

@@ -8,11 +8,17 @@ what they hold is compared here.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_service._core.rows.values import MIN_YEAR, column_types, date_text, types_of_stored_rows
+from airflow_provider_service._core.rows.values import (
+    MIN_YEAR,
+    column_types,
+    date_text,
+    typed_filter,
+    types_of_stored_rows,
+)
 from airflow_provider_service.client._texts import shown
 from airflow_provider_service.client.errors import ServiceInputError, ServiceUnexpectedResponseError
 from airflow_provider_service.client.models._base import wire_time
@@ -67,8 +73,10 @@ def matching_rows(
 ) -> Iterator[Row]:
     """Yield the rows that meet a filter, with one page in memory at a time.
 
-    :raises ServiceInputError: a date in the filter is not one, or an ``"or"`` compares dates and other values.
+    :raises ServiceInputError: a value in the filter does not fit its column, or an ``"or"`` compares dates and other
+        values.
     """
+    filter = typed_filter(filter, column_types(table))
     dates = _date_conditions(filter, table)
     if filter is None or not dates:
         return client.data_table_rows.list(table.id, filter=filter, sort_by=sort_by, search=search)
@@ -77,14 +85,21 @@ def matching_rows(
     return (row for row in rows if meets(_is_met(one, row, table.id) for one in dates.values()))
 
 
-def ids_by_dates(client: Resources, table: DataTable, filter: RowFilter | Mapping[str, Any]) -> list[int] | None:
-    """Return the ids of the rows that meet a filter with dates; None if it has none, and the service can decide.
+def exact_filters(
+    client: Resources,
+    table: DataTable,
+    filter: RowFilter | Mapping[str, Any],
+    of_ids: Callable[[Sequence[int]], Iterable[Mapping[str, Any]]],
+) -> Iterable[Mapping[str, Any]]:
+    """Return the filters for an update or a deletion: the given one, or those of the rows that meet it if it has dates.
 
+    :param of_ids: returns the filters that find exactly the rows with some ids.
     :raises ServiceInputError: as for :func:`matching_rows`.
     """
-    if not _date_conditions(filter, table):
-        return None
-    return [row["id"] for row in matching_rows(client, table, filter)]
+    typed = typed_filter(filter, column_types(table))
+    if not _date_conditions(typed, table):
+        return [typed]
+    return of_ids([row["id"] for row in matching_rows(client, table, typed)])
 
 
 def _date_conditions(filter: Mapping[str, Any] | None, table: DataTable) -> dict[int, _DateCondition]:
