@@ -36,7 +36,7 @@ def read_version(root: Path) -> Version:
     newest = _HEADING.search(changelog)
     if newest is None or newest["version"] != number:
         raise ValueError(f"the newest section of CHANGELOG.md is not about {number}")
-    if not re.match(r"\s*- ", changelog[newest.end() :]):
+    if "\n- " not in changelog[newest.end() :].partition("\n## ")[0]:
         raise ValueError(f"CHANGELOG.md lists nothing for {number}")
     if newest["date"] != UNRELEASED and not _DATE.fullmatch(newest["date"]):
         raise ValueError(f"CHANGELOG.md gives {newest['date']!r} as the date of {number}")

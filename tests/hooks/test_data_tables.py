@@ -87,6 +87,16 @@ def test_rows_that_do_not_fit_are_left_out_with_their_reasons(hook, table, held,
     assert reject["reason"] == "row 2, column 'stock': 'many' is not a value of type number"
 
 
+def test_the_file_of_rows_that_are_left_out_is_json_whatever_they_hold(hook, table, tmp_path) -> None:
+    rejects, nan = tmp_path / "rejects.jsonl", float("nan")
+    rows = [{"sku": "a", "stock": one} for one in (nan, [1, nan], {("a", 1): 2}, {"of": MOMENT.date()})]
+    options = {"mode": "append", "on_error": "skip", "reject_path": rejects}
+    assert hook.data_tables.load([{"sku": "b"}, *rows], data_table_id=table.id, **options)["rejected"] == 4
+    lines = rejects.read_text().splitlines()
+    held = [json.loads(line, parse_constant=pytest.fail)["values"]["stock"] for line in lines]
+    assert held == ["nan", "[1, nan]", "{('a', 1): 2}", {"of": "2026-01-02"}]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field, fields
@@ -222,7 +221,7 @@ class TableTarget:
         if not self._rejected:
             log.warning("Row %d is left out: %s", number, error)
         self._rejected += 1
-        values = {name: str(value) if _is_no_json(value) else value for name, value in given.items()}
+        values = {name: value if _is_json(value) else str(value) for name, value in given.items()}
         line = json.dumps({"row": number, "reason": error.reason, "values": values}, default=str)
         file.write(line.encode() + b"\n")
 
@@ -261,5 +260,10 @@ class TableTarget:
         )
 
 
-def _is_no_json(value: object) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)
+def _is_json(value: object) -> bool:
+    """Whether JSON can hold a value and all that is in it, without the NaN that only Python reads."""
+    try:
+        json.dumps(value, allow_nan=False, default=str)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
