@@ -198,11 +198,12 @@ def _rendered(value: Any) -> str | None:
 def _declared_once(session: Session, ti: TaskInstance) -> dict[str, Any]:
     """Read the arguments as the DAG declares them, once for each version of the DAG."""
     key = (ti.dag_version_id, ti.task_id)
-    if key not in _known:
-        while len(_known) >= MAX_KNOWN:
+    declared = _known.get(key)  # read once: another thread may remove it
+    if declared is None:
+        declared = _known[key] = _declared(session, ti)
+        while len(_known) > MAX_KNOWN:
             _known.popitem(last=False)
-        _known[key] = _declared(session, ti)
-    return _known[key]
+    return declared
 
 
 def _declared(session: Session, ti: TaskInstance) -> dict[str, Any]:
