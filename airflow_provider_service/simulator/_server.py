@@ -22,7 +22,7 @@ from airflow_provider_service.simulator._app import build_app
 from airflow_provider_service.simulator._clock import Clock, DateLayer
 from airflow_provider_service.simulator._engine.executions import STATUSES, TERMINAL, Execution
 from airflow_provider_service.simulator._faults import Fault, FaultBoard, FaultKind, FaultLayer
-from airflow_provider_service.simulator._listening import listen
+from airflow_provider_service.simulator._listening import AddressLayer, listen
 from airflow_provider_service.simulator._recording import RecordedRequest, RecordingLayer
 from airflow_provider_service.simulator._routes.workflow_json import workflow_json
 from airflow_provider_service.simulator._samples import Behaviour, ResponseMode, webhook_workflow
@@ -98,7 +98,7 @@ class ServiceSimulator(Access):
         self.state.base_url = f"http://{shown}:{self._port}"
         self._boot(self._boot_seconds)
         config = uvicorn.Config(
-            self._recording,
+            AddressLayer(self._recording),
             lifespan="off",
             ws="none",
             log_config=None,

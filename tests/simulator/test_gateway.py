@@ -75,6 +75,15 @@ def test_encoded_slash_stays_inside_a_path_segment(api: Api) -> None:
     refused(answer, 404, "Not Found")
 
 
+@pytest.mark.parametrize("path", ["/webhook/a%2Fb?c=1", ""])
+def test_a_request_that_is_sent_as_to_a_proxy(simulator: ServiceSimulator, path: str) -> None:
+    through_proxy = requests.get(f"http://service.test{path}", proxies={"http": simulator.base_url}, timeout=5)
+    direct = requests.get(f"{simulator.base_url}{path}", timeout=5)
+    assert (through_proxy.status_code, through_proxy.content) == (direct.status_code, direct.content)
+    first, second = simulator.requests
+    assert (first.path, first.query) == (second.path, second.query)
+
+
 def test_published_contract_needs_no_key(simulator: ServiceSimulator) -> None:
     answer = requests.get(f"{simulator.api_url}/openapi.yml", timeout=5)
     assert "post" in answer.json()["paths"]["/executions/{executionId}/retry"]
