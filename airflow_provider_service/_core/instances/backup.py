@@ -33,7 +33,7 @@ from airflow_provider_service._core.instances.gaps import Gap
 from airflow_provider_service._core.instances.inventory import Inventory, columns_of
 from airflow_provider_service._core.instances.restore_reading import problem_of_table, problem_of_workflow, read_backup
 from airflow_provider_service._core.instances.restore_record import is_record
-from airflow_provider_service._core.instances.workflow_references import with_references
+from airflow_provider_service._core.instances.workflow_references import references
 from airflow_provider_service._core.object_storage import address_of, whole_file
 from airflow_provider_service._core.rows.formats import JsonLinesFormat
 from airflow_provider_service._core.rows.progress import Progress
@@ -211,16 +211,9 @@ def _write_workflows(archive: ArchiveWriter, inventory: Inventory) -> int:
 
 def _dead_references(entry: WorkflowEntry, directory: Directory) -> list[Named]:
     """Return the objects that a workflow names by their ids, because their names are not known."""
-    found: list[Named] = []
-
-    def note(named: Named) -> Named:
-        if named.id is not None and not (named.kind == "workflow" and named.id in directory.workflows):
-            found.append(named)
-        return named
-
-    for definition in (entry.definition, entry.draft or {}):
-        with_references(definition, note)
-    return found
+    named = [*references(entry.definition), *references(entry.draft or {})]
+    known = directory.workflows
+    return [one for one in named if one.id is not None and not (one.kind == "workflow" and one.id in known)]
 
 
 def _write_tables(archive: ArchiveWriter, inventory: Inventory) -> list[TableEntry] | None:

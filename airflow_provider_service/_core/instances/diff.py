@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from airflow_provider_service._core.instances.secret_fields import is_secret, without_secrets
-from airflow_provider_service._core.instances.workflow_references import Named, with_references
+from airflow_provider_service._core.instances.workflow_references import references
 from airflow_provider_service._core.text_table import cut
 from airflow_provider_service.client._definitions import UNSET, without_caches
 from airflow_provider_service.client._http.redaction import HIDDEN
@@ -57,14 +57,9 @@ def _nodes(before: list[Any], desired: list[Any]) -> Iterator[str]:
 
 
 def _uses(node: Mapping[str, Any]) -> str:
-    used: dict[str, None] = {}  # in order
-
-    def note(named: Named) -> Named:
-        used[f"{named.kind} {repr(named.name) if named.name else json.dumps(named.id)}"] = None
-        return named
-
-    with_references({"nodes": [node]}, note)
-    return f", uses {', '.join(used)}" if used else ""
+    named = references({"nodes": [node]})
+    used = [f"{one.kind} {repr(one.name) if one.name else json.dumps(one.id)}" for one in named]
+    return f", uses {', '.join(dict.fromkeys(used))}" if used else ""
 
 
 def _by_name(nodes: list[Any]) -> dict[str, Mapping[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from airflow_provider_service._core.instances.workflow_references import Named, with_references
+from airflow_provider_service._core.instances.workflow_references import references
 
 
 def called_by(definition: Mapping[str, Any]) -> set[str]:
@@ -20,15 +20,7 @@ def needed_by(definition: Mapping[str, Any]) -> set[str]:
 
 
 def _named_in(definition: Mapping[str, Any]) -> set[str]:
-    found: set[str] = set()
-
-    def note(named: Named) -> Named:
-        if named.kind == "workflow" and named.id:
-            found.add(named.id)
-        return named
-
-    with_references(definition, note)
-    return found
+    return {named.id for named in references(definition) if named.kind == "workflow" and named.id}
 
 
 def in_order(calls: Mapping[str, set[str]]) -> list[str]:

@@ -60,16 +60,21 @@ def with_references(definition: Mapping[str, Any], replace: Replace) -> dict[str
     return copy
 
 
-def used_ids(definition: Mapping[str, Any]) -> set[str]:
-    """Return the ids of everything that a definition names."""
-    found: set[str] = set()
+def references(definition: Mapping[str, Any]) -> list[Named]:
+    """Return the objects that a definition names, in its order; an object that it names twice comes twice."""
+    found: list[Named] = []
 
     def note(named: Named) -> Named:
-        found.add(str(named.id))
+        found.append(named)
         return named
 
     with_references(definition, note)
     return found
+
+
+def used_ids(definition: Mapping[str, Any]) -> set[str]:
+    """Return the ids of everything that a definition names."""
+    return {str(named.id) for named in references(definition)}
 
 
 def _node(node: Mapping[str, Any], replace: Replace) -> dict[str, Any]:
