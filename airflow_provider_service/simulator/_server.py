@@ -6,7 +6,6 @@ import asyncio
 import socket
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from datetime import datetime, timedelta
@@ -262,9 +261,9 @@ class ServiceSimulator(Access):
         self.in_loop(self._faults.clear)
 
     @property
-    def requests(self) -> deque[RecordedRequest]:
+    def requests(self) -> list[RecordedRequest]:
         """The latest requests, oldest first."""
-        return self._recording.requests
+        return list(self._recording.requests)  # others may come while they are read
 
     def clear_requests(self) -> None:
         """Forget the requests seen so far."""

@@ -17,5 +17,6 @@ put = partial(workflows.put, availableInMCP=True)
 
 def calls(simulator: ServiceSimulator) -> int:
     """How often the endpoint was called to start a workflow."""
-    sent = [request.body["params"] for request in simulator.requests if request.path == "/mcp-server/http"]
-    return sum("executionMode" in params["arguments"] for params in sent)
+    sent = [request.body for request in simulator.requests if request.path == "/mcp-server/http"]
+    # A body that is on its way is None.
+    return sum("executionMode" in body["params"]["arguments"] for body in sent if body is not None)
