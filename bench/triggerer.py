@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.live.servers import wait_until
+from tests.polling import wait_until
 from tests.stack.deployment import Deployment
 from tests.stack.processes import Component
 from tests.stack.simulated import SimulatedService

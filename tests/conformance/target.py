@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -30,7 +29,6 @@ Progress = Callable[[str], None]
 Listener = Callable[[requests.Response], None]
 
 KEY_HEADER = "X-N8N-API-KEY"
-_WAIT_SECONDS = 20.0
 
 
 class Target(ABC):
@@ -341,16 +339,3 @@ class LiveTarget(OwnTarget):
 def blank(path: str) -> str:
     """A path template without the names of its parameters, which the documents write in several ways."""
     return re.sub(r"{[^}]*}", "{}", path)
-
-
-def until(probe: Callable[[], T | None], *, seconds: float = _WAIT_SECONDS, what: str) -> T:
-    """Call ``probe`` until it answers something true, and return that.
-
-    :param seconds: deadline.
-    :param what: what is waited for, for the failure.
-    """
-    deadline = time.monotonic() + seconds
-    while not (answer := probe()):
-        assert time.monotonic() < deadline, f"waited {seconds:g} s in vain for {what}"
-        time.sleep(0.05)
-    return answer

@@ -16,9 +16,10 @@ from airflow_provider_service.client import errors
 from airflow_provider_service.client._execution_data import failure_of, last_output
 from airflow_provider_service.client.models import Execution, Workflow
 from airflow_provider_service.simulator._samples import node
+from tests.polling import wait_until
 
 from .expecting import unique
-from .target import Target, until
+from .target import Target
 from .workbench import ENDED, LONG_WAIT, Workbench, done, stop_and_error, wait
 
 ONE_ITEM = ({"a": 1},)
@@ -58,7 +59,7 @@ class Bridge:
             shown = (execution.data or {}).get("resultData", {}).get("runData")
             return execution if execution.status in ENDED and shown else None
 
-        return until(ended, what=f"execution {execution_id} of the bridge to end")
+        return wait_until(ended, what=f"execution {execution_id} of the bridge to end")
 
     def run(self, workflow: Workflow, items: Any = ONE_ITEM) -> tuple[Execution, Execution]:
         """Start a workflow that was just activated; the executions of the bridge and of that workflow, which ended."""
@@ -67,7 +68,7 @@ class Bridge:
             execution = self.call(workflow.id, items)
             return None if failure_of(execution).message == NOT_ACTIVE else execution
 
-        execution = until(started, what="the workflow to be started")
+        execution = wait_until(started, what="the workflow to be started")
         return execution, self.bench.finished(child_of(execution))
 
 
@@ -88,7 +89,7 @@ def bridge(service: Target, bench: Workbench) -> Iterator[Bridge]:
     client, secret = service.client, BridgeSecret(service.client.transport.config)
     workflow, outcome = Installer(client, secret).install()
     assert outcome == "created"
-    until(lambda: bench.is_live(client.workflows.get(workflow.id)), what="the bridge to go live")
+    wait_until(lambda: bench.is_live(client.workflows.get(workflow.id)), what="the bridge to go live")
     yield Bridge(service, bench, workflow, secret)
     bench.remove(workflow.id)
     credential = credential_of(workflow)
@@ -204,7 +205,7 @@ def test_a_workflow_without_such_a_trigger(service: Target, bridge: Bridge, call
         execution = bridge.call(workflow.id)
         return None if failure_of(execution).message == NOT_ACTIVE else execution
 
-    parent = until(refused, what="the workflow to be published")
+    parent = wait_until(refused, what="the workflow to be published")
     assert failure_of(parent).message == (
         "Missing node to start execution "
         "(Please make sure the workflow you're calling contains an Execute Workflow Trigger node)"
@@ -258,7 +259,7 @@ def test_a_workflow_that_waits(service: Target, bridge: Bridge, callee: Callable
         execution = bridge.call(workflow.id)
         return execution if started_by(execution) else None
 
-    parent = until(started, what="the workflow to be started")
+    parent = wait_until(started, what="the workflow to be started")
     child = bridge.bench.reaches(child_of(parent), "waiting")
     assert parent.status == "success"
     if service.offers("stop_execution"):

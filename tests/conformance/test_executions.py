@@ -13,9 +13,10 @@ from airflow_provider_service.client.errors import (
     ServiceNotFoundError,
     ServiceServerError,
 )
+from tests.polling import wait_until
 
 from .expecting import NO_ID, refused, unique
-from .target import Target, until
+from .target import Target
 from .workbench import LONG_WAIT, Workbench, answering, done, stop_and_error, wait, webhook
 
 UNKNOWN = 999_999_999
@@ -195,7 +196,7 @@ def test_a_success_that_is_not_saved_vanishes(bench: Workbench, service: Target)
     def vanished() -> bool:
         return service.raw("GET", f"/executions/{execution_id}").status_code == 404
 
-    until(vanished, what="the execution to vanish")
+    wait_until(vanished, what="the execution to vanish")
     assert list(service.client.executions.list(workflow_id=flow.id)) == []
 
 
@@ -204,7 +205,9 @@ def test_a_failure_that_is_not_saved_vanishes(bench: Workbench, service: Target)
     flow = bench.publish(webhook(unique()), wait(2), stop_and_error(), saveDataErrorExecution="none")
     execution_id = bench.start(flow)
     service.pass_time(2)
-    until(lambda: service.raw("GET", f"/executions/{execution_id}").status_code == 404, what="the execution to vanish")
+    wait_until(
+        lambda: service.raw("GET", f"/executions/{execution_id}").status_code == 404, what="the execution to vanish"
+    )
     assert list(service.client.executions.list(workflow_id=flow.id)) == []
 
 
@@ -219,7 +222,7 @@ def test_a_stopped_execution_counts_as_canceled_where_nothing_is_saved(bench: Wo
         # It is kept as a rule, but a busy server may drop it as one that ended by itself.
         return answer.status_code == 404 or answer.json()["status"] == "canceled"
 
-    until(ended, what="the execution to end")
+    wait_until(ended, what="the execution to end")
 
 
 @pytest.mark.covers("list_executions")

@@ -10,6 +10,7 @@ import pytest
 
 from airflow_provider_service.client import ServiceClient, errors
 from airflow_provider_service.client.models import Execution, Workflow
+from tests.polling import wait_until
 
 from .mcp_workflows import (
     CHAT,
@@ -25,7 +26,7 @@ from .mcp_workflows import (
     starting_items,
     sub_workflow,
 )
-from .target import Target, until
+from .target import Target
 from .workbench import Workbench, done, stop_and_error, wait
 
 # ---------------------------------------------------------------- what it starts
@@ -123,7 +124,7 @@ def test_a_run_of_the_schedule_itself_has_nothing_pinned(make: MakeAvailable, se
     def listed() -> list[Execution]:
         return list(service.client.executions.list(workflow_id=flow.id, status="running", include_data=True))
 
-    for execution in until(listed, what="a run of the schedule"):
+    for execution in wait_until(listed, what="a run of the schedule"):
         assert execution.mode == "trigger"
         assert "pinData" not in execution.data["resultData"]  # type: ignore[index]
 
@@ -218,7 +219,7 @@ def test_an_execution_that_is_not_saved_vanishes(
     mcp: ServiceClient, make: MakeAvailable, service: Target, mode: Any, settings: dict[str, Any]
 ) -> None:
     started = mcp.mcp.execute_workflow(make(schedule(), done(), **settings).id, mode=mode)
-    until(lambda: gone(service, started.execution_id), what="the execution to vanish")
+    wait_until(lambda: gone(service, started.execution_id), what="the execution to vanish")
 
 
 def test_a_manual_one_is_saved_whatever_the_setting_for_successes(
@@ -246,7 +247,7 @@ def test_a_limit_of_executions_delays_the_answer(shared_target: Target) -> None:
         def queued() -> list[Execution]:
             return list(service.client.executions.list(workflow_id=flow.id, status="new", include_data=True))
 
-        (waits,) = until(queued, what="the second execution")
+        (waits,) = wait_until(queued, what="the second execution")
         assert any_schedule(pinned(waits)["Schedule"])
         assert not second.done()
         draft = client.mcp.execute_workflow(flow.id, mode="manual").execution_id

@@ -11,9 +11,10 @@ from airflow_provider_service.client.errors import (
     ServiceNotFoundError,
 )
 from airflow_provider_service.client.models import Workflow
+from tests.polling import wait_until
 
 from .expecting import NO_ID, NO_UUID, refused, unique
-from .target import Target, until
+from .target import Target
 from .workbench import Workbench, done, path_of, stop_and_error, webhook
 
 NO_TRIGGER = (
@@ -60,10 +61,10 @@ def test_activate_and_deactivate_are_their_older_names(bench: Workbench, service
 def test_it_takes_effect_a_moment_after_the_answer(bench: Workbench, service: Target) -> None:
     made = bench.create()
     service.client.workflows.activate(made.id)
-    until(lambda: bench.is_live(made), what="the webhook to go live")
+    wait_until(lambda: bench.is_live(made), what="the webhook to go live")
     assert bench.call(made).status_code == 200
     service.client.workflows.deactivate(made.id)
-    until(lambda: not bench.is_live(made), what="the webhook to go")
+    wait_until(lambda: not bench.is_live(made), what="the webhook to go")
     assert bench.call(made).status_code == 404
 
 
@@ -155,7 +156,7 @@ def test_a_workflow_that_is_being_unpublished_is_not_deleted(bench: Workbench, s
     def deleted() -> bool:
         return service.raw("DELETE", f"/workflows/{made.id}").status_code == 200
 
-    until(deleted, what="the deletion")
+    wait_until(deleted, what="the deletion")
 
 
 @pytest.mark.covers("update_workflow", "publish_workflow")

@@ -15,9 +15,10 @@ import requests
 from airflow_provider_service.client._execution_data import failure_of
 from airflow_provider_service.client.errors import ServiceStartingError, ServiceUnreachableError
 from airflow_provider_service.client.models import Execution
+from tests.polling import wait_until
 
 from .expecting import status_and_message, unique
-from .target import OwnTarget, Target, until
+from .target import OwnTarget, Target
 from .workbench import LONG_WAIT, Workbench, answering, done, wait, webhook
 
 BOOT_SECONDS = 90.0
@@ -97,7 +98,7 @@ def watch_it_boot(service: Target) -> list[str]:
         seen.extend(note for note in notes if note not in seen)
         return now == "answered" and probe(service, "GET", "/healthz/readiness").startswith("200")
 
-    until(ready, seconds=BOOT_SECONDS, what="the service to be back")
+    wait_until(ready, seconds=BOOT_SECONDS, what="the service to be back")
     return seen
 
 

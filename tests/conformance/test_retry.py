@@ -10,9 +10,10 @@ from airflow_provider_service._core.runs.attempt import Attempt
 from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
 from airflow_provider_service._core.runs.service_retry import RetrySearch, RetryStarter
 from airflow_provider_service.client.errors import ServiceConflictError, ServiceInvalidRequestError, ServiceTimeoutError
+from tests.polling import wait_until
 
 from .expecting import refused, unique
-from .target import Target, until
+from .target import Target
 from .workbench import LONG_WAIT, Workbench, answering, done, stop_and_error, wait, webhook
 
 
@@ -64,7 +65,7 @@ def test_the_answer_comes_when_the_new_run_has_ended(bench: Workbench, service: 
     with pytest.raises(ServiceTimeoutError):
         executions.retry(running.id, timeout=0.5)
     # No caller waits for it any more, yet a second one runs next to the first.
-    (second,) = until(lambda: list(RetrySearch(running).read(service.client)), what="the retry")
+    (second,) = wait_until(lambda: list(RetrySearch(running).read(service.client)), what="the retry")
     assert second.status == "running"
     service.pass_time(8)
     for execution_id in (running.id, second.id):

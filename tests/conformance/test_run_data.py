@@ -11,9 +11,10 @@ from airflow_provider_service._core.runs.search import RUN_KEY_HEADER, EarlierRu
 from airflow_provider_service.client._execution_data import failure_of, last_output, nodes_of
 from airflow_provider_service.client.errors import ServiceTaskKilledError
 from airflow_provider_service.simulator._samples import node
+from tests.polling import wait_until
 
 from .expecting import unique
-from .target import Target, until
+from .target import Target
 from .workbench import LONG_WAIT, Workbench, answering, code, done, stop_and_error, wait, webhook
 
 
@@ -50,7 +51,7 @@ def test_a_run_is_found_by_its_key(
     bench.call(flow, headers={RUN_KEY_HEADER: key.header})
     if status == "waiting" and service.differs("list of waiting executions"):
         return
-    runs = until(lambda: search(service, flow.id, key), what="the run")
+    runs = wait_until(lambda: search(service, flow.id, key), what="the run")
     ((execution, attempt),) = runs.found
     assert (attempt, runs.unreadable) == (3, [])
     started = bench.reaches(execution.id, status).started_at
@@ -66,7 +67,7 @@ def test_a_run_is_found_by_its_key(
 def test_a_canceled_run_is_found_by_its_key(bench: Workbench, service: Target) -> None:
     flow, key = bench.publish(webhook(unique()), wait(30)), RunKey(unique("key"), 1)
     bench.call(flow, headers={RUN_KEY_HEADER: key.header})
-    (run,) = until(lambda: search(service, flow.id, key), what="the run").found
+    (run,) = wait_until(lambda: search(service, flow.id, key), what="the run").found
     service.client.executions.stop(run.execution.id)
     bench.reaches(run.execution.id, "canceled")
     found = search(service, flow.id, key)
@@ -140,7 +141,9 @@ def test_the_nodes_of_a_run_that_sleeps(bench: Workbench, service: Target) -> No
     execution_id = bench.start(bench.publish(*answering(unique()), done(), wait(LONG_WAIT * 10)))
     bench.reaches(execution_id, "waiting")
     # The older generation shows the status a moment before the data.
-    nodes = until(lambda: nodes_of(service.client.executions.get(execution_id, include_data=True)), what="the nodes")
+    nodes = wait_until(
+        lambda: nodes_of(service.client.executions.get(execution_id, include_data=True)), what="the nodes"
+    )
     ran = [(one.node, one.status) for one in nodes]
     assert (ran[0], ran[2]) == (("Webhook", "success"), ("Done", "success"))
 

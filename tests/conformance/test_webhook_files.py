@@ -9,14 +9,15 @@ import pytest
 
 from airflow_provider_service.client.errors import ServiceWebhookRefusedError
 from airflow_provider_service.client.models import Execution, Workflow
+from tests.polling import wait_until
 
 from .expecting import unique
-from .target import Target, until
+from .target import Target
 from .workbench import Workbench, done, path_of, webhook
 
 
 def the_run(bench: Workbench, service: Target, flow: Workflow) -> Execution:
-    (run,) = until(lambda: list(service.client.executions.list(workflow_id=flow.id)), what="the run")
+    (run,) = wait_until(lambda: list(service.client.executions.list(workflow_id=flow.id)), what="the run")
     return bench.finished(run.id)
 
 
@@ -40,7 +41,9 @@ def files(tmp_path: Path) -> dict[str, Path]:
 def test_files_are_binary_data(bench: Workbench, service: Target, files: dict[str, Path], method: str) -> None:
     flow = bench.create(webhook(unique(), httpMethod=method), done())
     service.client.workflows.activate(flow.id)
-    until(lambda: "not registered for" in service.outside("GET", f"/webhook/{path_of(flow)}").text, what="the webhook")
+    wait_until(
+        lambda: "not registered for" in service.outside("GET", f"/webhook/{path_of(flow)}").text, what="the webhook"
+    )
     trigger = service.client.webhooks.find(flow)
     answer = service.client.webhooks.call(trigger, {"n": 1, "ä": "ö\r\n"}, files=files, timeout=30)
     assert answer.status == 200

@@ -13,9 +13,10 @@ from airflow_provider_service.client.errors import (
     ServiceWebhookUncertainError,
 )
 from airflow_provider_service.client.models import WebhookTrigger, Workflow
+from tests.polling import wait_until
 
 from .expecting import unique
-from .target import Target, until
+from .target import Target
 from .workbench import Workbench, done, path_of, webhook
 
 
@@ -124,8 +125,8 @@ def test_a_path_with_parameters_that_is_taken(bench: Workbench, service: Target)
 
 
 def only_item(service: Target, flow: Workflow) -> dict[str, Any]:
-    (run,) = until(lambda: list(service.client.executions.list(workflow_id=flow.id)), what="the run")
-    until(lambda: service.client.executions.get(run.id).status == "success", what="its end")
+    (run,) = wait_until(lambda: list(service.client.executions.list(workflow_id=flow.id)), what="the run")
+    wait_until(lambda: service.client.executions.get(run.id).status == "success", what="its end")
     return next(starting_items(service.client.executions.get(run.id, include_data=True)))
 
 
@@ -134,7 +135,9 @@ def test_what_a_method_takes(bench: Workbench, service: Target, method: str) -> 
     flow = bench.create(webhook(unique(), responseMode="lastNode", httpMethod=method), done())
     service.client.workflows.activate(flow.id)
     other = "POST" if method == "GET" else "GET"
-    until(lambda: "not registered for" in service.outside(other, f"/webhook/{path_of(flow)}").text, what="the webhook")
+    wait_until(
+        lambda: "not registered for" in service.outside(other, f"/webhook/{path_of(flow)}").text, what="the webhook"
+    )
     trigger = service.client.webhooks.find(flow)
     assert trigger.method == method
     answer = service.client.webhooks.call(trigger, {"a": "1"}, timeout=20)
@@ -167,7 +170,7 @@ def test_the_methods_of_a_node_that_names_none(bench: Workbench, service: Target
     del node["parameters"]["httpMethod"]
     flow = bench.create(node, done())
     service.client.workflows.activate(flow.id)
-    until(lambda: "PUT requests" in service.outside("PUT", f"/webhook/{path_of(flow)}").text, what="the webhook")
+    wait_until(lambda: "PUT requests" in service.outside("PUT", f"/webhook/{path_of(flow)}").text, what="the webhook")
     assert service.client.webhooks.find(flow).method == "GET"
     assert service.client.webhooks.find(flow, method="POST").method == "POST"
     assert service.outside("GET", f"/webhook/{path_of(flow)}").status_code == 200

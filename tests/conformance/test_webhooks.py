@@ -26,9 +26,10 @@ from airflow_provider_service.client.errors import (
 )
 from airflow_provider_service.client.models import Execution, Workflow
 from airflow_provider_service.client.resources._webhooks import authentication_headers
+from tests.polling import wait_until
 
 from .expecting import unique
-from .target import Target, until
+from .target import Target
 from .workbench import (
     LONG_WAIT,
     WITH_ID,
@@ -67,7 +68,7 @@ def only_run(service: Target, workflow: Workflow) -> Execution:
         found = list(service.client.executions.list(workflow_id=workflow.id))
         return found or list(service.client.executions.list(workflow_id=workflow.id, status="running"))
 
-    (run,) = until(listed, what="the run")
+    (run,) = wait_until(listed, what="the run")
     return run
 
 

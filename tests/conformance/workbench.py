@@ -14,9 +14,10 @@ from airflow_provider_service.client.errors import ServiceConflictError, Service
 from airflow_provider_service.client.models import Execution, Workflow
 from airflow_provider_service.simulator import _samples as samples
 from airflow_provider_service.simulator._samples import WITH_ID, chain, node, respond
+from tests.polling import wait_until
 
 from .expecting import unique
-from .target import Target, until
+from .target import Target
 
 ENDED = frozenset({"success", "error", "canceled", "crashed"})
 # The service keeps shorter waits in memory, as "running".
@@ -75,13 +76,13 @@ class Workbench:
         """The same, active and with a webhook that is live."""
         made = self.create(*nodes, name=name, **settings)
         self.service.client.workflows.activate(made.id)
-        until(lambda: self.is_live(made), what="the webhook to go live")
+        wait_until(lambda: self.is_live(made), what="the webhook to go live")
         return made
 
     def deactivate(self, workflow: Workflow) -> None:
         """Make it inactive, and wait until its webhook is gone."""
         self.service.client.workflows.deactivate(workflow.id)
-        until(lambda: not self.is_live(workflow), what="the webhook to go")
+        wait_until(lambda: not self.is_live(workflow), what="the webhook to go")
 
     def is_live(self, workflow: Workflow) -> bool:
         """Whether a call of its webhook would start it; asked with a method that starts nothing."""
@@ -103,7 +104,7 @@ class Workbench:
                 pass
             return True
 
-        until(gone, what=f"workflow {workflow_id} to be deleted")
+        wait_until(gone, what=f"workflow {workflow_id} to be deleted")
 
     def clean(self) -> None:
         """Delete every workflow that was made here."""
@@ -145,13 +146,17 @@ class Workbench:
             found += listed(workflow_id=workflow.id, include_data=True)
             return [one for one in found if any(item["headers"].get(MARK) == mark for item in starting_items(one))]
 
-        return until(carrying, what="the run to be listed")[0]
+        return wait_until(carrying, what="the run to be listed")[0]
 
     def finished(self, execution_id: str, *, seconds: float = 30) -> Execution:
         """The execution with its data, when it has ended."""
         get = self.service.client.executions.get
-        until(lambda: get(execution_id).status in ENDED, seconds=seconds, what=f"the end of execution {execution_id}")
-        until(lambda: not is_behind(get(execution_id, include_data=True)), what=f"the data of execution {execution_id}")
+        wait_until(
+            lambda: get(execution_id).status in ENDED, seconds=seconds, what=f"the end of execution {execution_id}"
+        )
+        wait_until(
+            lambda: not is_behind(get(execution_id, include_data=True)), what=f"the data of execution {execution_id}"
+        )
         return get(execution_id, include_data=True)
 
     def reaches(self, execution_id: str, status: str, *, seconds: float = 30) -> Execution:
@@ -161,7 +166,7 @@ class Workbench:
             execution = self.service.client.executions.get(execution_id)
             return execution if execution.status == status else None
 
-        return until(there, seconds=seconds, what=f"execution {execution_id} to be {status}")
+        return wait_until(there, seconds=seconds, what=f"execution {execution_id} to be {status}")
 
 
 def path_of(workflow: Workflow) -> str:

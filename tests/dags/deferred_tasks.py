@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,18 +29,12 @@ from airflow.utils.state import DagRunState, TaskInstanceState
 from airflow.utils.types import DagRunTriggeredByType, DagRunType
 from sqlalchemy import delete, select
 
+from tests.polling import wait_until
+
 DAG_ID = "deferred_tasks"
 BUNDLE = "deferred-tasks"
 # Airflow makes its API within the triggerer at the first question, which takes half a minute on a busy machine.
-LONGEST_SECONDS = 300.0
-
-
-def soon(condition: Callable[[], bool]) -> None:
-    """Return once a condition holds; fail when it never does."""
-    give_up = time.monotonic() + LONGEST_SECONDS
-    while not condition():
-        assert time.monotonic() < give_up, "it never happened"
-        time.sleep(0.05)
+soon = partial(wait_until, seconds=300.0)
 
 
 @dataclass

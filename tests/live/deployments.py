@@ -7,8 +7,9 @@ from contextlib import ExitStack
 from typing import Any, ClassVar
 
 from tests.databases import Postgres, Redis
+from tests.polling import wait_until
 
-from .servers import LiveServer, LiveServerError, wait_until
+from .servers import LiveServer, LiveServerError
 from .servers.errors import tail
 from .servers.guarded import GuardedProcess
 from .servers.install import server_script

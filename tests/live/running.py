@@ -16,8 +16,9 @@ from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client.errors import ServiceConflictError, ServiceNotOfferedError
 from airflow_provider_service.simulator._samples import chain
 from tests.instances.workflows import child
+from tests.polling import wait_until
 
-from .servers import LiveServer, wait_until
+from .servers import LiveServer
 
 #: The generation from which on what is written does not have to run at once.
 DRAFTS = "2.35"

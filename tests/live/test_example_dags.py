@@ -24,12 +24,13 @@ from airflow_provider_service.triggers.events import ServiceExecutionEventTrigge
 from scripts.dag_runner import TaskRun, run_dag
 from tests.conformance.differences import difference
 from tests.instances.workflows import parent
+from tests.polling import wait_until
 from tests.runs.workflows import FORM, SCHEDULE, puts_out, webhook
 from tests.shop import CONNECTION, SALES, shop
 
 from . import running
 from .conftest import MakeServer
-from .servers import LiveServer, wait_until
+from .servers import LiveServer
 
 EXAMPLE_DAGS = Path(os.environ["AIRFLOW__CORE__DAGS_FOLDER"])
 # The older generation has no data tables, and nothing that stops executions; it activates no sub-workflows.

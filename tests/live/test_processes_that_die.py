@@ -25,6 +25,7 @@ from airflow_provider_service.client.models._statuses import ACTIVE_STATUSES
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
 from airflow_provider_service.simulator import _samples as samples
 from tests.conformance.differences import difference
+from tests.polling import wait_until
 from tests.runs import victims
 from tests.runs.moments import connections, seed_of_the_day, soon
 from tests.runs.task_run import StateStore, TaskRun
@@ -33,7 +34,7 @@ from tests.runs.workflows import CALLED, DONE, FAIL, SCHEDULE, wait, webhook
 from .conftest import MakeRun, MakeServer
 from .relay import Hold, Relay
 from .running import allow_mcp, connect, delete_credentials, delete_workflows, path, put
-from .servers import Generation, LiveServer, wait_until
+from .servers import Generation, LiveServer
 
 TRIES = 6
 MAX_PAUSE_SECONDS = 0.3

@@ -10,13 +10,13 @@ import pytest
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.errors import ServiceExecutionFailedError
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
+from tests.polling import wait_until
 from tests.runs.cutting import cut_off
 from tests.runs.workflows import DONE, FAIL, WITH_ID, wait, webhook
 
 from .conftest import MakeRun
 from .deployments import QueueServer
 from .running import connect, delete_workflows, path, put
-from .servers import wait_until
 
 
 @pytest.fixture

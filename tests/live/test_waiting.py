@@ -14,13 +14,14 @@ import pytest
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.errors import ServiceWebhookRefusedError
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
+from tests.polling import wait_until
 from tests.runs.task_run import StateStore, TaskRun
 from tests.runs.workflows import DONE, FAIL, WITH_ID, respond, wait, webhook
 from tests.waits.driving import SENSOR_MODES, Mode, TaskInstance, run_to_end, waits_for
 
 from .conftest import MakeRun
 from .running import connect, delete_workflows, path, put
-from .servers import Generation, LiveServer, wait_until
+from .servers import Generation, LiveServer
 
 # From 65 s on the service keeps a run in its database while it sleeps.
 ASLEEP_SECONDS = 65

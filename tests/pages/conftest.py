@@ -11,7 +11,7 @@ import pytest
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.simulator import _samples as samples
-from tests.live.servers import wait_until
+from tests.polling import wait_until
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&{{ 7*7 }}"
 STATUSES = {"succeeds": "success", "fails": "error", "waits": "waiting", "runs": "running"}

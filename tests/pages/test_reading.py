@@ -8,7 +8,7 @@ from airflow_provider_service._core.pages import reading
 from airflow_provider_service._core.pages.reading import ExecutionReading, keep_seconds, see
 from airflow_provider_service.client import ServiceConfig
 from airflow_provider_service.client.errors import ServiceConfigError
-from tests.live.servers import wait_until
+from tests.polling import wait_until
 
 from .conftest import HOSTILE, PAYLOAD
 

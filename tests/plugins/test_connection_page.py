@@ -16,8 +16,8 @@ from airflow_provider_service._cli import commands
 from airflow_provider_service._core.pages.snapshots import MAX_READS
 from airflow_provider_service.client._clock import using
 from tests import airflow_features
-from tests.live.servers import wait_until
 from tests.pages.conftest import start as start
+from tests.polling import wait_until
 from tests.set_clock import SetClock
 
 pytestmark = [airflow_features.pages, pytest.mark.usefixtures("database_without_runs")]

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -20,6 +19,7 @@ from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOp
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.testing._passing_time import PassingTime
 from tests.airflow_features import AIRFLOW
+from tests.polling import wait_until
 
 from .own_state import OwnState
 from .task_run import StateStore, TaskRun
@@ -109,15 +109,6 @@ def redacting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executions, "execution_data", lambda execution: {"resultData": {"runData": {}}})
 
 
-def eventually(holds: Callable[[], Any], seconds: float = 120.0) -> Any:
-    """Wait until a condition holds."""
-    deadline = time.monotonic() + seconds
-    while not (value := holds()):
-        assert time.monotonic() < deadline, "it never came to hold"
-        time.sleep(0.01)
-    return value
-
-
 @pytest.fixture
 def own_state(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> OwnState:
     """What Airflow answers tasks that ask for their own state."""
@@ -138,7 +129,7 @@ def killed() -> Iterator[Killed]:
             run.task.on_kill()
 
         def watch() -> None:
-            eventually(when)
+            wait_until(when)
             os.kill(os.getpid(), signal.SIGUSR1)
 
         handlers.append(signal.signal(signal.SIGUSR1, handle))

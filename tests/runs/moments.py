@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import random
-import time
-from collections.abc import Callable
+from functools import partial
+
+from tests.polling import wait_until
+
+#: Waits for a moment that is soon over.
+soon = partial(wait_until, interval=0.001)
 
 
 def seed_of_the_day() -> int:
@@ -18,11 +22,3 @@ def seed_of_the_day() -> int:
 def connections() -> dict[str, str]:
     """The Airflow connections of this process, for the environment of another."""
     return {name: value for name, value in os.environ.items() if name.startswith("AIRFLOW_CONN_")}
-
-
-def soon(condition: Callable[[], bool]) -> None:
-    """Return once a condition holds."""
-    deadline = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < deadline, "the process did not come so far"
-        time.sleep(0.001)

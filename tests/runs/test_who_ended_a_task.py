@@ -20,10 +20,11 @@ from airflow_provider_service._core.runs.attempt import STATE_KEY, Attempt
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
 from airflow_provider_service.simulator import ServiceSimulator
 from tests.airflow_features import AIRFLOW
+from tests.polling import wait_until
 from tests.waits.driving import Supervisor
 
 from . import through_mcp
-from .conftest import Killed, MakeRun, connect, eventually
+from .conftest import Killed, MakeRun, connect
 from .own_state import Answer, OwnState
 from .task_run import StateStore, TaskRun
 from .workflows import DONE, SCHEDULE, calls, put, statuses, wait, webhook
@@ -278,7 +279,7 @@ def test_a_question_has_ended_before_the_last_attempt_reports(
     class AfterTheStop(Supervisor):
         def send(self, message: Any) -> Any:
             if type(message).__name__ == "GetTaskStates":
-                eventually(lambda: statuses(simulator, workflow_id) == ["canceled"])
+                wait_until(lambda: statuses(simulator, workflow_id) == ["canceled"])
                 time.sleep(0.3)
                 has_answered.set()
             return super().send(message)

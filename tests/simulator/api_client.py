@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import requests
@@ -42,11 +40,3 @@ class Api:
 
     def hook(self, path: str, json: Any = None, method: str = "POST", **options: Any) -> requests.Response:
         return self.raw(method, f"/webhook/{path}", json=json, **options)
-
-
-def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Wait in real time until ``condition()``, or fail."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)

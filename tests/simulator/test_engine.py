@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from airflow_provider_service.simulator._samples import chain, node, wait, webhook
+from tests.polling import wait_until
 
-from .api_client import Api, until
+from .api_client import Api
 
 
 def run(api: Api, nodes: list[dict[str, Any]], body: Any = None, **settings: Any) -> str:
@@ -147,7 +148,7 @@ def test_restart(build: Any) -> None:
     simulator = api.simulator
     workflow = simulator.create_webhook_workflow(path="sleep", behaviour="waiting", seconds=100, respond_with_id=True)
     sleeper = api.hook("sleep", {}).json()["executionId"]
-    until(lambda: api.get(f"/executions/{sleeper}").json()["status"] == "waiting")
+    wait_until(lambda: api.get(f"/executions/{sleeper}").json()["status"] == "waiting")
     simulator.create_webhook_workflow(path="long", behaviour="long", seconds=30, respond_with_id=True)
     runner = api.hook("long", {}).json()["executionId"]
     queued = simulator.state.engine.start(

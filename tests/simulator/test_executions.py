@@ -12,8 +12,9 @@ import pytest
 import requests
 
 from airflow_provider_service.simulator import ServiceSimulator
+from tests.polling import wait_until
 
-from .api_client import Api, until
+from .api_client import Api
 
 EPOCH = "1970-01-01T00:00:00.000Z"
 
@@ -212,7 +213,7 @@ def test_stopped_simulator_lets_held_calls_go(build: Any) -> None:
     statuses: list[int] = []
     thread = threading.Thread(target=lambda: statuses.append(api.post(f"/executions/{original}/retry").status_code))
     thread.start()
-    until(lambda: len(api.simulator.state.executions) == 2)
+    wait_until(lambda: len(api.simulator.state.executions) == 2)
     api.simulator.stop()
     thread.join(60)
     assert statuses == [503]

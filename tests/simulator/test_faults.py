@@ -16,7 +16,7 @@ import pytest
 import requests
 
 from airflow_provider_service.simulator import ServiceSimulator
-from tests.live.servers import wait_until
+from tests.polling import wait_until
 
 from .api_client import Api
 

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 import requests
 
-from .api_client import Api, until
+from tests.polling import wait_until
+
+from .api_client import Api
 
 
 def full(build: Any, *, queued: int = 0) -> Api:
@@ -57,7 +59,7 @@ def test_caller_of_a_removed_queued_run_gets_no_answer(build: Any, removal: str)
 
     caller = threading.Thread(target=call)
     caller.start()
-    until(lambda: api.get("/executions/2").status_code == 200)
+    wait_until(lambda: api.get("/executions/2").status_code == 200)
     answer = api.post("/executions/2/stop") if removal == "stop" else api.delete("/executions/2")
     assert answer.status_code == 200
     caller.join(60)
@@ -74,7 +76,7 @@ def test_a_run_that_leaves_a_full_service_lets_another_in(build: Any) -> None:
     assert statuses(api, 5) == ["canceled", "running", "canceled", "running", "new"]
     # A retry has no place in the queue, so its end lets nobody in.
     api.post("/executions/1/retry")
-    until(lambda: api.get("/executions/6").json()["status"] == "success")
+    wait_until(lambda: api.get("/executions/6").json()["status"] == "success")
     assert statuses(api, 5) == ["canceled", "running", "canceled", "running", "new"]
     api.simulator.clock.advance(61)
     assert statuses(api, 5) == ["canceled", "success", "canceled", "success", "running"]

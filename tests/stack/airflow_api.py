@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import requests
 
-from tests.live.servers import wait_until
+from tests.polling import wait_until
 
 RUN_ENDED = ("success", "failed")
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from types import TracebackType
 
 from tests.databases import Postgres, Redis
-from tests.live.servers import LiveServerError, wait_until
+from tests.live.servers import LiveServerError
 from tests.live.servers.ports import free_ports
+from tests.polling import wait_until
 
 from .airflow_api import AirflowApi
 from .processes import Component, leftovers

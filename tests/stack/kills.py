@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from tests.live.servers import wait_until
+from tests.polling import wait_until
 
 from .deployment import Deployment
 from .figures import FIGURES

@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.simulator._samples import chain
-from tests.live.servers import wait_until
 from tests.pages.conftest import PAYLOAD, nodes_of_kind, step
+from tests.polling import wait_until
 
 from .airflow_api import AirflowApi
 from .browser import Browser

@@ -6,7 +6,7 @@ import pytest
 
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.simulator._samples import webhook
-from tests.live.servers import wait_until
+from tests.polling import wait_until
 
 from . import workflows
 from .airflow_api import AirflowApi

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from tests.live.servers import wait_until
 from tests.live.servers.ports import free_ports
+from tests.polling import wait_until
 
 from . import keyboard, pages
 from .airflow_api import AirflowApi

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from airflow_provider_service.client import ServiceClient
-from tests.live.servers import wait_until
+from tests.polling import wait_until
 
 from . import workflows
 from .airflow_api import AirflowApi

@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client._lookup import find_workflow
-from tests.live.servers import wait_until
+from tests.polling import wait_until
 
 from .airflow_api import AirflowApi
 from .conftest import IS_SHORT, WATCHED

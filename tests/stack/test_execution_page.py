@@ -8,8 +8,8 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from airflow_provider_service.client import ServiceClient
-from tests.live.servers import wait_until
 from tests.pages.conftest import HOSTILE
+from tests.polling import wait_until
 
 from . import keyboard, pages
 from .airflow_api import AirflowApi

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_service.client import ServiceClient
-from tests.live.servers import wait_until
+from tests.polling import wait_until
 
 from . import workflows
 from .airflow_api import AirflowApi

@@ -9,7 +9,7 @@ import psutil
 
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.models import Execution
-from tests.live.servers import wait_until
+from tests.polling import wait_until
 
 from . import workflows
 from .airflow_api import AirflowApi

@@ -29,8 +29,8 @@ from airflow_provider_service.testing import run_task
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
 from tests.conformance.expecting import unique
 from tests.conformance.mcp_workflows import chat, form, manual, schedule, sub_workflow
-from tests.conformance.target import until
 from tests.conformance.workbench import done, stop_and_error, wait, webhook
+from tests.polling import wait_until
 
 from .kit import OPERATOR, OTHER, PAGE, START, WAIT, Kit, feature
 
@@ -183,7 +183,7 @@ def _notifier(kit: Kit) -> None:
         listed = kit.service.client.executions.list(workflow_id=made.id, include_data=True)
         return [next(starting_items(one))["body"]["message"] for one in listed]
 
-    assert until(notices, what="the execution of the notice") == ["it failed"]
+    assert wait_until(notices, what="the execution of the notice") == ["it failed"]
 
 
 @feature(PAGE, "page of a task: its execution, drawn")

@@ -5,6 +5,5 @@ from __future__ import annotations
 from .errors import LiveServerError
 from .generation import GENERATIONS, NEWEST, Generation
 from .live_server import LiveServer
-from .polling import wait_until
 
-__all__ = ["GENERATIONS", "NEWEST", "Generation", "LiveServer", "LiveServerError", "wait_until"]
+__all__ = ["GENERATIONS", "NEWEST", "Generation", "LiveServer", "LiveServerError"]

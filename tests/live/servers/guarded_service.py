@@ -10,10 +10,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.polling import wait_until
+
 from .errors import LiveServerError, tail
 from .guarded import GuardedProcess
 from .install import Progress
-from .polling import wait_until
 
 
 class GuardedService(ABC):

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.polling import wait_until
+
 from .errors import LiveServerError, tail
 from .generation import Generation
 from .guarded import GuardedProcess
 from .node import node_command, npm_command, npm_environment
-from .polling import wait_until
 
 Progress = Callable[[str], None]
 
