@@ -51,7 +51,7 @@ def task_run() -> Iterator[MakeRun]:
     made: list[TaskRun] = []
 
     def make(operator: type[Any] = ServiceRunWorkflowOperator, **arguments: Any) -> TaskRun:
-        made.append(TaskRun(operator, {"poll_interval": 0.5, "timeout": 60, **arguments}))
+        made.append(TaskRun(operator, {"poll_interval": 0.5, "timeout": 300, **arguments}))
         return made[-1]
 
     yield make
