@@ -24,7 +24,7 @@ HANGING = 4.0
 @pytest.fixture
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits long for an answer; it is still longer than all good answers take."""
-    monkeypatch.setattr(reads, "PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr(reads, "PATIENCE_SECONDS", 1.0)
 
 
 @in_event_loop
@@ -57,7 +57,7 @@ async def test_a_slow_wait_is_read_apart_the_next_time(
 ) -> None:
     simulator.inject("status", times=None, path=LIST, status=400)
     slow = started(simulator, workflow_id, reads.MAX_READS_AT_ONCE)
-    read_slowly(simulator, slow, 0.6)
+    read_slowly(simulator, slow, 2.0)
     slow_waits = waits_for(slow)
     await until(lambda: min(polls_of(simulator, one) for one in slow) >= 2)
     simulator.clear_requests()
