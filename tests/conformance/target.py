@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import requests
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from .recording import Showing
 
-T = TypeVar("T")
 Progress = Callable[[str], None]
 #: Gets every answer that a client of a target was given; its ``request`` is what was sent.
 Listener = Callable[[requests.Response], None]

@@ -114,7 +114,7 @@ def cases(
         with triggerer(output):
             try:
                 soon(lambda: all("starting" in task.log() for _, task in found.values()))
-                soon(lambda: sum("status=running" in one.query for one in list(simulator.requests)) >= 2)
+                soon(lambda: sum("status=running" in one.query for one in simulator.requests) >= 2)
                 for case in CASES:
                     case.act(found[case.name][1])
                 # Whatever Airflow logs after that is lost if it cancels the trigger once more.

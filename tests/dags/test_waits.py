@@ -52,7 +52,7 @@ def finish_once_seen(simulator: ServiceSimulator, executions: list[str]) -> None
     give_up = time.monotonic() + 60
     while executions and time.monotonic() < give_up:
         for one in list(executions):
-            answers = [each.status for each in list(simulator.requests) if each.path.endswith(f"/executions/{one}")]
+            answers = [each.status for each in simulator.requests if each.path.endswith(f"/executions/{one}")]
             if answers.count(200) >= 2:
                 simulator.finish_execution(one)
                 executions.remove(one)

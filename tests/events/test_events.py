@@ -169,7 +169,7 @@ async def test_an_execution_that_was_not_kept_is_dropped(simulator: ServiceSimul
 
 def reads(simulator: ServiceSimulator) -> list[tuple[str, int]]:
     """The executions that were read by id, and the status of the answers."""
-    requests = [(one.path.rpartition("/executions/")[2], one.status) for one in list(simulator.requests)]
+    requests = [(one.path.rpartition("/executions/")[2], one.status) for one in simulator.requests]
     return [(one, status) for one, status in requests if one.isdigit()]
 
 
@@ -373,7 +373,7 @@ async def test_an_outage_is_reported_once_and_its_end_once(
     number = triggerer.start(watcher(workflow_id))
     await polled(simulator)
     simulator.inject("status", times=None, status=503)
-    await until(lambda: sum(one.status == 503 for one in list(simulator.requests)) >= 20)
+    await until(lambda: sum(one.status == 503 for one in simulator.requests) >= 20)
     simulator.clear_faults()
     await polled(simulator)
     one = simulator.start_execution(workflow_id, status="success")

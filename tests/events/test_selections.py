@@ -132,7 +132,7 @@ async def test_watchers_of_a_tag_read_its_workflows_together_and_seldom(
     simulator.clear_requests()
     await polled(simulator, 30)
 
-    lists = [one for one in list(simulator.requests) if one.path.endswith("/workflows")]
+    lists = [one for one in simulator.requests if one.path.endswith("/workflows")]
     assert 1 <= len(lists) <= 5
     await triggerer.shut_down()
 

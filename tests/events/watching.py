@@ -53,7 +53,7 @@ def watcher(workflow_id: str, state: AssetState | None = None, **changes: Any) -
 
 def polls(simulator: ServiceSimulator) -> int:
     """How many polls have been completed: the list of running executions is read once in each, before the last list."""
-    return sum("status=running" in one.query for one in list(simulator.requests))
+    return sum("status=running" in one.query for one in simulator.requests)
 
 
 async def polled(simulator: ServiceSimulator, times: int = 2) -> None:

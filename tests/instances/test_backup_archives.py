@@ -208,7 +208,7 @@ def test_the_operator_writes_nothing_of_a_hostile_archive(execute, members, seco
     second.clear_requests()
     with pytest.raises(AirflowFailException, match="cannot be restored"):
         execute(ServiceRestoreOperator, path=str(path), service_conn_id="production", on_conflict="update")
-    assert list(second.requests) == []
+    assert second.requests == []
     path.write_bytes(packed(members))
     with pytest.raises(AirflowFailException, match="more than the limit of 1,000;"):
         execute(ServiceRestoreOperator, path=str(path), service_conn_id="production", max_unpacked_bytes=1000)

@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import threading
-import time
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
@@ -18,6 +17,7 @@ from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client._lookup import get_workflow
 from airflow_provider_service.client.errors import ServiceDeploymentError
 from airflow_provider_service.operators.instances import ServiceDeployWorkflowsOperator
+from tests.polling import wait_until
 
 from .workflows import child, node, parent, webhook, workflow
 
@@ -331,8 +331,7 @@ def _published(simulator):
 
 def _alarm_at_activation(simulator, published):
     """Interrupt the main thread while it waits for the answer to the first activation."""
-    while _published(simulator) == published:
-        time.sleep(0.05)
+    wait_until(lambda: _published(simulator) != published)
     os.kill(os.getpid(), signal.SIGALRM)
 
 

@@ -62,7 +62,7 @@ def test_nothing_is_asked_for_lineage(simulator, table) -> None:
     task = ServiceInsertRowsOperator(task_id="t", data_table_id=table.id, rows=[{"sku": "a"}])
     simulator.clear_requests()
     DefaultExtractor(task).extract()
-    assert list(simulator.requests) == []
+    assert simulator.requests == []
 
 
 def test_a_preview_reads_the_table(namespace, table) -> None:

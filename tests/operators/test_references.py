@@ -190,7 +190,7 @@ def by_name_in_the_project(operator: type[ServiceBaseOperator], arguments: dict[
 
 def sent(simulator: ServiceSimulator) -> Iterator[str]:
     """What was asked of the service, one text per request, without look-ups of the whole list."""
-    for one in list(simulator.requests):
+    for one in simulator.requests:
         yield f"{one.method} {one.path} {unquote(one.query)} {json.dumps(one.body)}"
 
 

@@ -173,7 +173,7 @@ class Victim:
 
     def phase(self) -> Phase:
         """How far it has come; to be asked where the simulator does nothing meanwhile."""
-        requests = list(self.simulator.requests)
+        requests = self.simulator.requests
         call = next((one for one in requests if re.search(CALL, one.path)), None)
         if call is None:
             return Phase.BEFORE if requests else Phase.SILENT

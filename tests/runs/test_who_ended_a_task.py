@@ -186,7 +186,7 @@ def test_the_last_attempt_stops_what_it_is_about_to_resume(
     simulator.inject("latency", seconds=1.0, path=f"/executions/{started}$")
 
     def is_resuming() -> bool:
-        return any(one.path.endswith(f"/executions/{started}") for one in list(simulator.requests))
+        return any(one.path.endswith(f"/executions/{started}") for one in simulator.requests)
 
     assert OUTSIDE in killed(run, is_resuming, LAST)
     assert statuses(simulator, workflow_id) == ["canceled"]

@@ -152,7 +152,7 @@ def test_requests_are_recorded_without_the_key(api: Api) -> None:
     ]
     assert api.simulator.api_key not in repr(list(seen)) + repr([vars(found) for found in seen])
     api.simulator.clear_requests()
-    assert list(api.simulator.requests) == []
+    assert api.simulator.requests == []
 
 
 # ---------------------------------------------------------------- life
@@ -171,8 +171,7 @@ def test_restart_breaks_open_connections(build: Any) -> None:
 
     caller = threading.Thread(target=call)
     caller.start()
-    while not len(api.simulator.state.executions):
-        time.sleep(0.01)
+    wait_until(lambda: len(api.simulator.state.executions), interval=0.01)
     api.simulator.restart(boot_seconds=0.1)
     caller.join(60)
     assert outcomes == ["broken"]

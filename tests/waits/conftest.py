@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import sys
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +13,7 @@ from airflow.providers.common.compat.sdk import BaseSensorOperator
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.testing._passing_time import PassingTime
 from tests.airflow_features import AIRFLOW
+from tests.polling import wait_until
 
 from .driving import TaskInstance
 from .polls import poller_threads
@@ -61,7 +61,4 @@ def nothing_is_left_open() -> Iterator[None]:
 def no_thread_is_left() -> Iterator[None]:
     """After each test the pollers' threads have ended."""
     yield
-    end = time.monotonic() + 60
-    while poller_threads() and time.monotonic() < end:
-        time.sleep(0.01)
-    assert not poller_threads()
+    wait_until(lambda: not poller_threads(), seconds=60, what="the threads to end", interval=0.01)

@@ -157,13 +157,13 @@ def polls_of(simulator: ServiceSimulator, execution_id: str, *, after: int = 0) 
     :param after: number of requests to leave out, such as those of a search for an id that did not exist yet.
     """
     page = f"/executions/{execution_id}"
-    requests = list(simulator.requests)[after:]
+    requests = simulator.requests[after:]
     return sum(one.path.endswith(page) and "includeData" not in one.query for one in requests)
 
 
 def lists_of_active(simulator: ServiceSimulator) -> int:
     """How often a poller has listed the running executions; a search lists those of one workflow."""
-    requests = list(simulator.requests)
+    requests = simulator.requests
     return sum("status=running" in one.query and "workflowId" not in one.query for one in requests)
 
 

@@ -43,7 +43,7 @@ def started(simulator: ServiceSimulator, workflow_id: str, count: int, status: s
 def requests_made(simulator: ServiceSimulator) -> Counter[str]:
     """Lists by status, and reads by id."""
     found: Counter[str] = Counter()
-    for one in list(simulator.requests):
+    for one in simulator.requests:
         status = re.search("status=([a-z]+)", one.query)
         found[f"list {status[1] if status else ''}" if one.path.endswith("/executions") else "read"] += 1
     return found

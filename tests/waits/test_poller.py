@@ -305,7 +305,7 @@ async def test_the_event_loop_is_never_blocked(simulator: ServiceSimulator, work
 
     # While it is blocked by a request, the event loop does not see that the request is open.
     for answered in (3, 6, 9):
-        await until(lambda: any(one.status is None for one in list(simulator.requests)))
-        await until(lambda count=answered: sum(one.status is not None for one in list(simulator.requests)) >= count)
+        await until(lambda: any(one.status is None for one in simulator.requests))
+        await until(lambda count=answered: sum(one.status is not None for one in simulator.requests) >= count)
     simulator.clear_faults()
     await end(waits)

@@ -322,7 +322,7 @@ def test_invalid_output_arguments_are_refused_before_the_wait(
 ) -> None:
     with pytest.raises((ServiceInputError, AirflowFailException), match="output"):
         run_task(sensor("1", **options))
-    assert list(simulator.requests) == []
+    assert simulator.requests == []
 
 
 def ran(simulator: ServiceSimulator, payload: dict[str, Any]) -> str:

@@ -34,7 +34,7 @@ def read_slowly(simulator: ServiceSimulator, execution_ids: list[str], seconds: 
 
 def open_requests(simulator: ServiceSimulator) -> Counter[str]:
     """The requests by path that have not been answered."""
-    return Counter(one.path for one in list(simulator.requests) if one.status is None)
+    return Counter(one.path for one in simulator.requests if one.status is None)
 
 
 @in_event_loop
@@ -111,7 +111,7 @@ async def test_slow_lists_do_not_pile_up(simulator: ServiceSimulator, workflow_i
     waits = waits_for(started(simulator, workflow_id, 8))
     most: list[RecordedRequest] = []
     while requests_made(simulator)["list running"] < 4:
-        most = max(most, [one for one in list(simulator.requests) if one.status is None], key=len)
+        most = max(most, [one for one in simulator.requests if one.status is None], key=len)
         await clock().async_sleep(0.005)
 
     assert sorted(one.query.partition("&")[0] for one in most) == ["status=new", "status=running", "status=waiting"], (

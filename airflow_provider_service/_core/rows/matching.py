@@ -80,9 +80,8 @@ def matching_rows(
     dates = _date_conditions(filter, table)
     if filter is None or not dates:
         return client.data_table_rows.list(table.id, filter=filter, sort_by=sort_by, search=search)
-    rows = client.data_table_rows.list(table.id, filter=_widened(filter, dates), sort_by=sort_by, search=search)
-    meets = any if filter.get("type") == "or" else all
-    return (row for row in rows if meets(_is_met(one, row, table.id) for one in dates.values()))
+    widened = client.data_table_rows.list(table.id, filter=_widened(filter, dates), sort_by=sort_by, search=search)
+    return _exactly(widened, filter, dates, table)
 
 
 def exact_filters(
@@ -97,9 +96,19 @@ def exact_filters(
     :raises ServiceInputError: as for :func:`matching_rows`.
     """
     typed = typed_filter(filter, column_types(table))
-    if not _date_conditions(typed, table):
+    dates = _date_conditions(typed, table)
+    if not dates:
         return [typed]
-    return of_ids([row["id"] for row in matching_rows(client, table, typed)])
+    widened = client.data_table_rows.list(table.id, filter=_widened(typed, dates))
+    return of_ids([row["id"] for row in _exactly(widened, typed, dates, table)])
+
+
+def _exactly(
+    rows: Iterable[Row], filter: Mapping[str, Any], dates: Mapping[int, _DateCondition], table: DataTable
+) -> Iterator[Row]:
+    """Of the rows that a widened filter finds, yield those that meet its dates."""
+    meets = any if filter.get("type") == "or" else all
+    return (row for row in rows if meets(_is_met(one, row, table.id) for one in dates.values()))
 
 
 def _date_conditions(filter: Mapping[str, Any] | None, table: DataTable) -> dict[int, _DateCondition]:
