@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import nox
@@ -88,8 +89,7 @@ def first_steps(session: nox.Session, version: str) -> None:
 def airflow(session: nox.Session, version: str) -> None:
     """Run the tests on one version; what follows ``--`` goes to pytest."""
     session.install("--constraint", CONSTRAINTS[version], "--editable", ".[parquet,simulator]", "--group", "test")
-    in_parallel = ("--numprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder")
-    session.run("python", "-m", "pytest", *in_parallel, *(session.posargs or TESTS))
+    run_tests(session, TESTS)
 
 
 @nox.session
@@ -125,8 +125,13 @@ def floors(session: nox.Session) -> None:
         external=True,
     )
     session.install("--constraint", str(lowest), "--editable", ".[parquet,simulator]", "--group", "test")
+    run_tests(session, ("tests/client",))
+
+
+def run_tests(session: nox.Session, tests: Sequence[str]) -> None:
+    """Run these tests, or what was given after ``--``, and those that fail once more, alone."""
     in_parallel = ("--numprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder")
-    session.run("python", "-m", "pytest", *in_parallel, *(session.posargs or ("tests/client",)))
+    session.run("python", "-m", "scripts.retest", *(session.posargs or tests), "--first", *in_parallel)
 
 
 @nox.session(venv_backend="none")

@@ -45,7 +45,7 @@ class ServiceConfig(BaseModel):
     :param verify: whether to check TLS certificates (True by default), or the path of a CA bundle to check them with.
     :param cert: client certificate: a path, or paths of certificate and key; None by default.
     :param proxies: proxy by scheme, e.g. ``{"https": "http://user:password@proxy:3128"}``; an empty address means none.
-        Through a SOCKS proxy, ``timeout`` limits each read instead of the whole answer.
+        A SOCKS proxy needs the package PySocks.
     :param page_size: items to request per page, 1 to 250; 250 by default.
     :param max_answer_mib: largest answer to read, in MiB after decompression; 1 to 4096, 256 by default.
     :param max_payload_mib: largest body that a webhook accepts, in MiB, up to 1024; 16 by default, like the server's

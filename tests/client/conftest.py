@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,12 +19,30 @@ from tests.set_clock import SetClock
 from .clients import Client
 from .mcp_calls import MCP_KEY
 
+PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+
 
 @pytest.fixture(autouse=True)
 def set_clock() -> Iterator[SetClock]:
     """The clock of the package: real time, which sockets need, but without the time of pauses."""
     with using(SetClock(flows=True)) as clock:
         yield clock
+
+
+@pytest.fixture(autouse=True)
+def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests go to the servers of the tests, whatever the environment says."""
+    for name in PROXY_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port at which connections are refused."""
+    with socket.socket() as taken:  # bound, but nobody listens
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from airflow_provider_service.client._http import connections
 from tests.set_clock import SetClock
 
 from .clients import KEY, Client, make_config
-from .tiny_server import TinyServer, answer
+from .tiny_server import TinyServer, accept_socks, answer
 
 TAG = json.dumps({"id": "t", "name": "x"}).encode()
 
@@ -77,15 +77,9 @@ def test_no_answer_in_time_is_a_timeout() -> None:
         client_of(tiny, timeout=0.1).tags.create("x")
 
 
-def closed_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_a_server_that_is_down_is_tried_again_until_the_deadline(method: str) -> None:
-    address = f"http://127.0.0.1:{closed_port()}"
+def test_a_server_that_is_down_is_tried_again_until_the_deadline(method: str, closed_port: int) -> None:
+    address = f"http://127.0.0.1:{closed_port}"
     client = Client(base_url=address, retry_deadline=5.0)
 
     with pytest.raises(errors.ServiceUnreachableError, match=f"{address} is not reachable: .*refused") as caught:
@@ -108,13 +102,19 @@ def test_tls_with_a_server_without_tls_fails_at_once() -> None:
     assert "Check the scheme of the host and the extra 'verify'" in str(caught.value)
 
 
+@pytest.mark.parametrize("socks", [False, True], ids=["", "through SOCKS"])
 @pytest.mark.parametrize("before", [b"", b"HTTP/1.1 200 OK\r\n", answer(TAG, length=400)], ids=["", "head", "body"])
-def test_tls_that_breaks_after_the_request_may_have_been_processed(certificate: Path, before: bytes) -> None:
+def test_tls_that_breaks_after_the_request_may_have_been_processed(
+    certificate: Path, before: bytes, socks: bool
+) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
 
     def serve(listener: socket.socket) -> None:
-        with context.wrap_socket(listener.accept()[0], server_side=True) as connection:
+        accepted, _ = listener.accept()
+        if socks:
+            accept_socks(accepted)
+        with context.wrap_socket(accepted, server_side=True) as connection:
             connection.recv(65536)
             connection.sendall(before)
             os.write(connection.fileno(), b"<html>502 Bad Gateway</html>")  # not encrypted
@@ -123,7 +123,9 @@ def test_tls_that_breaks_after_the_request_may_have_been_processed(certificate: 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = threading.Thread(target=serve, args=(listener,), daemon=True)
         server.start()
-        client = Client(base_url=f"https://localhost:{listener.getsockname()[1]}", verify=str(certificate))
+        port = listener.getsockname()[1]
+        proxies = {"https": f"socks5h://127.0.0.1:{port}"} if socks else None
+        client = Client(base_url=f"https://localhost:{port}", verify=str(certificate), proxies=proxies)
         with pytest.raises(errors.ServiceConnectionLostError, match=r"the connection broke .*SSL") as caught:
             client.tags.create("x")
         client.transport.close()
@@ -233,7 +235,7 @@ class RunsOut(Clock):
         return next(self._times)
 
 
-@pytest.mark.parametrize("looks", range(2, 11))
+@pytest.mark.parametrize("looks", range(2, 10))
 def test_no_socket_stays_open_whenever_the_time_runs_out(recwarn: pytest.WarningsRecorder, looks: int) -> None:
     with TinyServer(answer(TAG)) as tiny:
         client = client_of(tiny, retry_deadline=0)
@@ -286,8 +288,8 @@ def test_a_probe_asks_without_the_key() -> None:
     assert KEY not in str(received)
 
 
-def test_a_probe_without_an_answer_is_none() -> None:
-    assert Client(base_url=f"http://127.0.0.1:{closed_port()}").transport.probe("/healthz") is None
+def test_a_probe_without_an_answer_is_none(closed_port: int) -> None:
+    assert Client(base_url=f"http://127.0.0.1:{closed_port}").transport.probe("/healthz") is None
     with TinyServer(answer(b"", "Location: http://elsewhere.example/", status="302 Found")) as tiny:
         assert client_of(tiny).transport.probe("/healthz") is None
 

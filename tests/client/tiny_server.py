@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import socketserver
 import ssl
 import threading
@@ -16,6 +17,7 @@ from typing import Any
 Step = bytes | float | None | Callable[["Received"], bytes] | Iterable[bytes | float]
 
 TLS_HANDSHAKE = b"\x16"
+SOCKS_NAME = 3
 
 
 @dataclass(frozen=True)
@@ -39,13 +41,19 @@ class TinyServer:
     """Answers requests with the steps in turn, then with the last one forever.
 
     :param tunnel: be a proxy that opens tunnels: CONNECT is accepted, and what follows arrives in TLS.
+    :param socks: be a SOCKS proxy instead; with ``tunnel``, what follows arrives in TLS.
     """
 
     def __init__(
-        self, *steps: Step, port: int = 0, tls: ssl.SSLContext | None = None, tunnel: ssl.SSLContext | None = None
+        self,
+        *steps: Step,
+        port: int = 0,
+        tls: ssl.SSLContext | None = None,
+        tunnel: ssl.SSLContext | None = None,
+        socks: bool = False,
     ) -> None:
         self.received: list[Received] = []
-        self._tunnel = tunnel
+        self._tunnel, self._socks = tunnel, socks
         self._steps, self._connections, self._lock = list(steps), 0, threading.Lock()
         self._stopping = threading.Event()
         owner = self
@@ -67,7 +75,7 @@ class TinyServer:
                 connection, client = super().get_request()
                 return (tls.wrap_socket(connection, server_side=True) if tls else connection), client
 
-        self._scheme = "https" if tls else "http"
+        self._scheme = "https" if tls else "socks5h" if socks else "http"
         self._server = Server(("127.0.0.1", port), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
 
@@ -91,9 +99,14 @@ class TinyServer:
         with self._lock:
             self._connections += 1
             connection = self._connections
+        if self._socks:
+            accept_socks(handler.connection)
+            if self._tunnel:
+                _encrypt(handler, self._tunnel)
         while (received := _read(handler, connection)) is not None:
             if self._tunnel and received.method == "CONNECT":
-                _open_tunnel(handler, self._tunnel)
+                handler.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
+                _encrypt(handler, self._tunnel)
                 continue
             with self._lock:
                 self.received.append(received)
@@ -114,8 +127,21 @@ class TinyServer:
                 return
 
 
-def _open_tunnel(handler: socketserver.StreamRequestHandler, tls: ssl.SSLContext) -> None:
-    handler.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
+def accept_socks(connection: socket.socket) -> None:
+    """Answer a client that asks for a connection by version 5 of SOCKS, to whatever address."""
+
+    def read(size: int) -> bytes:
+        return connection.recv(size, socket.MSG_WAITALL)
+
+    _, methods = read(2)
+    read(methods)
+    connection.sendall(b"\x05\x00")
+    *_, kind = read(4)
+    read((read(1)[0] if kind == SOCKS_NAME else 4) + 2)
+    connection.sendall(b"\x05\x00\x00\x01" + bytes(6))
+
+
+def _encrypt(handler: socketserver.StreamRequestHandler, tls: ssl.SSLContext) -> None:
     handler.connection = tls.wrap_socket(handler.connection, server_side=True)
     handler.rfile, handler.wfile = handler.connection.makefile("rb"), handler.connection.makefile("wb", 0)
 

@@ -251,12 +251,13 @@ def test_a_refused_authentication_leaves_no_doubt(
 def test_a_call_that_cannot_be_sent_leaves_no_doubt(
     monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path
 ) -> None:
-    # The webhook has a separate address, whose proxy needs a package that is not installed.
-    address, proxies = simulator.base_url.replace("127.0.0.1", "localhost"), {"http://localhost": "socks5://proxy"}
-    connect(monkeypatch, simulator, extra={"webhook_base_url": address, "proxies": proxies})
+    # The webhook has a separate address, whose proxy cannot be used.
+    connect(monkeypatch, simulator, extra={"webhook_base_url": simulator.base_url.replace("127.0.0.1", "localhost")})
+    monkeypatch.setenv("http_proxy", "http://[::1")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
     workflow_id = put(simulator, webhook(), DONE, saveDataErrorExecution="none")
     run = task_run(workflow_id=workflow_id, store=StateStore(tmp_path / "state.json"))
-    with pytest.raises(AirflowFailException, match="the proxy socks5://proxy cannot be used"):
+    with pytest.raises(AirflowFailException, match=r"the proxy .* cannot be used"):
         run.attempt(1)
     connect(monkeypatch, simulator)
     assert run.attempt(2)["status"] == "success"

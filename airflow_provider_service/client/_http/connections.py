@@ -194,7 +194,7 @@ class _TimedTlsConnection(_TimedConnection, HTTPSConnection):
 
 
 class _Pool(HTTPConnectionPool):
-    ConnectionCls = _TimedConnection
+    ConnectionCls: Any = _TimedConnection
 
     def _get_conn(self, timeout: float | None = None) -> Any:
         connection: Any = super()._get_conn(timeout)
@@ -209,14 +209,35 @@ class _Pool(HTTPConnectionPool):
 
 
 class _TlsPool(_Pool, HTTPSConnectionPool):
-    ConnectionCls = _TimedTlsConnection
+    ConnectionCls: Any = _TimedTlsConnection
 
 
 _POOLS = {"http": _Pool, "https": _TlsPool}
 
 
+def _socks_pools() -> dict[str, type[HTTPConnectionPool]]:
+    """The pools of connections through a SOCKS proxy, which need the package PySocks."""
+    from urllib3.contrib.socks import SOCKSConnection
+
+    class SocksConnection(_TimedConnection, SOCKSConnection):
+        def _new_conn(self) -> socket.socket:
+            self.timeout = _current_deadline().left()
+            return _limited(SOCKSConnection._new_conn(self))
+
+    class TlsSocksConnection(SocksConnection, _TimedTlsConnection):
+        pass
+
+    class SocksPool(_Pool):
+        ConnectionCls = SocksConnection
+
+    class TlsSocksPool(_TlsPool):
+        ConnectionCls = TlsSocksConnection
+
+    return {"http": SocksPool, "https": TlsSocksPool}
+
+
 class TimedAdapter(HTTPAdapter):
-    """Makes ``requests`` use these connections, also through proxies, except SOCKS proxies."""
+    """Makes ``requests`` use these connections, also through proxies."""
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
         """Create the pools of connections without a proxy."""
@@ -226,8 +247,7 @@ class TimedAdapter(HTTPAdapter):
     def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
         """Create the pools of connections through a proxy."""
         manager = super().proxy_manager_for(proxy, **options)
-        if not proxy.lower().startswith("socks"):
-            manager.pool_classes_by_scheme = _POOLS
+        manager.pool_classes_by_scheme = _socks_pools() if proxy.lower().startswith("socks") else _POOLS
         return manager
 
     def proxy_headers(self, proxy: str) -> dict[str, str]:

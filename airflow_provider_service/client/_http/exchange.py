@@ -192,7 +192,7 @@ class Session(requests.Session):
                 response = self.send(request, timeout=(self._config.connect_timeout, timeout), **settings)
                 answer = Answer(response.status_code, response.headers, b"")
                 with closing(response):
-                    parts = self._parts(response, method, path, deadline)
+                    parts = self._parts(response, method, path)
                     if is_answer and answer.content_type == EVENT_STREAM:
                         answer.content = next(filter(is_answer, event_data(parts)), b"")
                     else:
@@ -218,13 +218,12 @@ class Session(requests.Session):
             self._settings_of[origin] = {**settings, "proxies": proxies}
         return self._settings_of[origin]
 
-    def _parts(self, response: requests.Response, method: str, path: str, deadline: Deadline) -> Iterator[bytes]:
+    def _parts(self, response: requests.Response, method: str, path: str) -> Iterator[bytes]:
         size, limit = 0, self._config.max_answer_mib * MEBIBYTE
         for part in response.iter_content(_READ_AT_ONCE):
             size += len(part)
             if size > limit:
                 raise _too_large(self._config, method, path, response.status_code)
-            deadline.left()  # connections through a SOCKS proxy do not support the deadline
             yield part
 
     def _redirect_of(self, answer: Answer, request: requests.PreparedRequest, path: str, follow: bool) -> str | None:

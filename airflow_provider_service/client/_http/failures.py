@@ -13,7 +13,7 @@ from airflow_provider_service.client._config import ServiceConfig
 from airflow_provider_service.client._texts import one_line
 
 # The other side closed a TLS connection, which does not show whether it had read a request. Other errors of TLS are
-# those of a handshake: our connections, which are all but those through a SOCKS proxy, report the later ones as lost.
+# those of a handshake: our connections report the later ones as lost.
 _TLS_ENDED = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 
 # There was no connection on which a request could have been sent.
@@ -60,7 +60,10 @@ def failure_to_answer(
         )
     if isinstance(error, requests.ConnectionError) and not _was_sent(error):
         return errors.ServiceUnreachableError(
-            f"{config.base_url} is not reachable: {_root_cause(error)}", method=method, path=path, hint=_CHECK_ADDRESS
+            f"{config.base_url} is not reachable{through}: {_root_cause(error)}",
+            method=method,
+            path=path,
+            hint=_CHECK_ADDRESS,
         )
     if isinstance(error, (requests.ConnectionError, requests.exceptions.ChunkedEncodingError)):
         return errors.ServiceConnectionLostError(
