@@ -171,7 +171,10 @@ class ServiceExecutionSensor(ServiceBaseSensor):
         if outcome.verdict == "timed_out" or outcome.is_overdue:
             # It may have ended in time: after an absence of the triggerer, a slow service leaves no time to read it.
             self._wait = self._wait_until(clock().now(), outcome.execution_id, outcome.workflow_id)
-            outcome = self._observe(context) or outcome
+            again = self._observe(context)
+            # A failed read does not change what the trigger has seen.
+            if again is not None and (again.final or again.verdict != "unobservable"):
+                outcome = again
         if outcome.url:
             ServiceExecutionLink().push(context, outcome.url)
         with failure_reported(context):

@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, TaskDeferred, timezone
+from airflow.providers.common.compat.sdk import (
+    AirflowException,
+    AirflowFailException,
+    AirflowSkipException,
+    TaskDeferred,
+    timezone,
+)
 
 from airflow_provider_service._airflow.attempts import REASON_KEY
 from airflow_provider_service.client._clock import clock
@@ -273,6 +279,20 @@ def test_a_deferred_one_reads_once_more_after_a_deadline_at_which_its_triggerer_
 
     assert event["verdict"] == "timed_out"
     assert task.resume_execution("execute_complete", {"event": event}, context)["status"] == "success"
+
+
+def test_a_read_that_fails_after_the_deadline_does_not_change_how_a_deferred_one_ends(
+    simulator: ServiceSimulator, workflow_id: str
+) -> None:
+    task = sensor(simulator.start_execution(workflow_id), deferrable=True, timeout=2, soft_fail=True)
+    context: Any = {"ti": TaskInstance(), "task": task}
+    with pytest.raises(TaskDeferred) as deferred:
+        task.execute(context)
+    event = asyncio.run(first_event(revived(deferred.value.trigger)))
+    simulator.inject("status", path="/executions/")
+
+    with pytest.raises(AirflowSkipException, match="had not ended 2 s after the wait began"):
+        task.resume_execution("execute_complete", {"event": event}, context)
 
 
 def test_a_kill_of_a_sensor_stops_nothing(simulator: ServiceSimulator, workflow_id: str) -> None:

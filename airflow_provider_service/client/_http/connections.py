@@ -19,6 +19,7 @@ import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from requests.adapters import HTTPAdapter
@@ -215,6 +216,7 @@ class _TlsPool(_Pool, HTTPSConnectionPool):
 _POOLS = {"http": _Pool, "https": _TlsPool}
 
 
+@cache
 def _socks_pools() -> dict[str, type[HTTPConnectionPool]]:
     """The pools of connections through a SOCKS proxy, which need the package PySocks."""
     from urllib3.contrib.socks import SOCKSConnection
