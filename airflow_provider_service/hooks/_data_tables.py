@@ -132,6 +132,7 @@ class HookDataTables(DataTables):
         :raises ServiceInputError: pyarrow is not installed, a column is unknown, or the filter has no condition or a
             value that does not fit its column.
         :raises ServiceLookupError: no table has the name, or several do.
+        :raises ServiceError: a column that is read was renamed or deleted in the meantime.
         """
         arguments = _named(data_table_id, data_table_name, project_id, project_name)
         return arrow_table(*self._read(arguments, filter, search, columns))
@@ -163,6 +164,7 @@ class HookDataTables(DataTables):
         :raises ServiceInputError: pandas or pyarrow is not installed, a column is unknown, or the filter has no
             condition or a value that does not fit its column.
         :raises ServiceLookupError: no table has the name, or several do.
+        :raises ServiceError: a column that is read was renamed or deleted in the meantime.
         """
         arguments = _named(data_table_id, data_table_name, project_id, project_name)
         return pandas_frame(*self._read(arguments, filter, search, columns))
@@ -177,7 +179,7 @@ class HookDataTables(DataTables):
         require_row_filter(filter)
         table = data_table_in(arguments, self._client)
         types = chosen_types(column_types(table), columns, with_system_columns=True)
-        found = matching_rows(self._client, table, filter, search=search)
+        found = matching_rows(self._client, table, filter, types, search=search)
         return types, Progress("Read").counting(found)
 
 

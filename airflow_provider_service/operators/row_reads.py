@@ -130,21 +130,21 @@ class ServiceReadRowsOperator(ServiceTableOperator):
             return None
         return of_file(address_of(self.path, conn_id=self.object_storage_conn_id), is_output=True)
 
-    def _read(self, table: DataTable) -> Iterable[dict[str, Any]]:
+    def _read(self, table: DataTable, types: Mapping[str, str]) -> Iterable[dict[str, Any]]:
         from airflow_provider_service._core.rows.matching import matching_rows
 
-        return matching_rows(self.hook, table, self.filter, sort_by=self.sort_by, search=self.search)
+        return matching_rows(self.hook, table, self.filter, types, sort_by=self.sort_by, search=self.search)
 
     def _return(self, table: DataTable, types: Mapping[str, str]) -> dict[str, Any]:
         max_rows = read_count("max_rows", self.max_rows, least=0)
-        rows = list(islice(self._read(table), max_rows + 1))
+        rows = list(islice(self._read(table, types), max_rows + 1))
         if len(rows) > max_rows:
             raise AirflowFailException(
                 f"there are more than max_rows={max_rows} rows in {table.name}; "
                 "narrow the filter, raise max_rows, or give a path to write them to a file"
             )
         if self.columns is not None:
-            rows = [{name: row.get(name) for name in types} for row in rows]
+            rows = [{name: row[name] for name in types} for row in rows]
         return {"count": len(rows), "rows": rows}
 
     def _write(self, table: DataTable, types: Mapping[str, str], path: StoredPath) -> dict[str, Any]:
@@ -152,5 +152,5 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         from airflow_provider_service._core.rows.files import write_rows
 
         conn_id, neutralize = self.object_storage_conn_id, self.neutralize_formulas
-        count = write_rows(path, types, self._read(table), neutralize_formulas=neutralize, conn_id=conn_id)
+        count = write_rows(path, types, self._read(table, types), neutralize_formulas=neutralize, conn_id=conn_id)
         return {"count": count, "path": address_of(path, conn_id=conn_id)}

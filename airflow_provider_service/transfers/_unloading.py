@@ -69,11 +69,15 @@ class ServiceUnloadTableOperator(ServiceTableOperator):
 
         return chosen_types(column_types(table), self.columns, with_system_columns=with_system_columns)
 
-    def stored_rows(self, table: DataTable) -> Iterator[dict[str, Any]]:
-        """Yield the rows of the table, with one page in memory at a time, and log the progress."""
+    def stored_rows(self, table: DataTable, types: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+        """Yield the rows of the table, with one page in memory at a time, and log the progress.
+
+        :param types: the columns to transfer.
+        :raises ServiceError: one of them no longer exists.
+        """
         from airflow_provider_service._core.rows.matching import matching_rows
         from airflow_provider_service._core.rows.progress import Progress
         from airflow_provider_service._core.rows.upsert import checked_row
 
-        rows = matching_rows(self.hook, table, self.filter, search=self.search)
+        rows = matching_rows(self.hook, table, self.filter, types, search=self.search)
         return Progress("Read").counting(checked_row(one, table.id) for one in rows)

@@ -98,10 +98,11 @@ class ServiceDataTableToObjectStorageOperator(ServiceUnloadTableOperator):
         require_row_filter(self.filter)
         table, url = self.open_table(context)
         address = address_of(self.path, conn_id=self.object_storage_conn_id)
+        types = self.types_of(table, with_system_columns=True)
         count = write_rows(
             self.path,
-            self.types_of(table, with_system_columns=True),
-            self.stored_rows(table),
+            types,
+            self.stored_rows(table, types),
             neutralize_formulas=self.neutralize_formulas,
             conn_id=self.object_storage_conn_id,
         )

@@ -141,10 +141,10 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
         read_date = reader_of_dates(hook)
 
         def values(row: Mapping[str, Any]) -> list[Any]:
-            given = ((row.get(name), kind) for name, kind in types.items())
+            given = ((row[name], kind) for name, kind in types.items())
             return [read_date(value) if kind == "date" and value is not None else value for value, kind in given]
 
-        rows = map(values, self.stored_rows(table))
+        rows = map(values, self.stored_rows(table, types))
         count, deleted = insert_all(
             hook, self.sql_table, names, rows, mode=mode, key_columns=keys, allow_empty=self.allow_empty
         )

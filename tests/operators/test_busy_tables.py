@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_service.client.errors import ServiceError
+from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.operators.row_reads import ServiceReadRowsOperator
 from airflow_provider_service.operators.rows import ServiceUpdateRowsOperator
 from airflow_provider_service.transfers.object_storage_to_data_table import ObjectStorageToServiceDataTableOperator
@@ -32,6 +34,35 @@ def test_no_row_is_missed_because_earlier_ones_are_deleted(simulator, execute, b
     done = execute(ServiceReadRowsOperator, data_table_id=busy_table.id)
     assert [row["stock"] for row in done["rows"]] == [*range(ROWS)]
     assert len([one for one in simulator.requests if one.path.endswith("/rows") and one.method == "GET"]) == 3
+
+
+@pytest.fixture
+def renamed_column(client, table, meanwhile):
+    """A table of 600 rows, whose column ``stock`` somebody renames once a page of it has been read."""
+    client.data_table_rows.insert(table.id, [{**key, "stock": 1} for key in KEYS])
+    [column] = [one for one in client.data_table_columns.list(table.id) if one.name == "stock"]
+
+    def rename(other):
+        other.data_table_columns.update(table.id, column.id, name="amount")
+
+    meanwhile(f"/data-tables/{table.id}/rows", rename)
+    return table
+
+
+@pytest.mark.parametrize("options", [{}, {"columns": ["sku", "stock"]}, {"path": "out.csv"}, {"path": "out.parquet"}])
+def test_a_column_that_is_renamed_fails_the_task_that_reads_it(execute, renamed_column, tmp_path, options):
+    if "path" in options:
+        options = {"path": str(tmp_path / options["path"])}
+    with pytest.raises(ServiceError, match=r"no longer has the column 'stock'.*run the task again"):
+        execute(ServiceReadRowsOperator, data_table_id=renamed_column.id, **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_column_that_is_renamed_fails_a_frame_only_if_it_is_read(renamed_column):
+    with ServiceHook() as service:
+        with pytest.raises(ServiceError, match="no longer has the column 'stock'"):
+            service.data_tables.to_arrow(data_table_id=renamed_column.id)
+        assert len(service.data_tables.to_arrow(data_table_id=renamed_column.id, columns=["sku"])) == ROWS
 
 
 @pytest.mark.parametrize("kind", ["and", "or"])

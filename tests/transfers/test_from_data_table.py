@@ -12,7 +12,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.providers.sqlite.hooks.sqlite import SqliteHook
 
-from airflow_provider_service.client.errors import ServiceInputError, ServiceUnexpectedResponseError
+from airflow_provider_service.client.errors import ServiceError, ServiceInputError, ServiceUnexpectedResponseError
 from airflow_provider_service.transfers._sql import insert_all
 from airflow_provider_service.transfers._sql_names import require_table_name
 from airflow_provider_service.transfers.data_table_to_object_storage import ServiceDataTableToObjectStorageOperator
@@ -154,6 +154,20 @@ def test_values_that_no_column_can_have_do_not_reach_the_database(execute, table
     with pytest.raises(ServiceUnexpectedResponseError, match="a value that no column has"):
         execute(STORE, data_table_id=table.id, sql_table="t", sql_conn_id="shop", columns=["sku"], mode="replace")
     assert query("SELECT * FROM t") == [("earlier",)]
+
+
+def test_a_column_that_is_deleted_while_the_table_is_read_leaves_the_rows_of_the_database(
+    execute, table, query, client, meanwhile
+):
+    query("CREATE TABLE t (sku TEXT, stock REAL)")
+    query("INSERT INTO t VALUES (?, 1)", [("earlier",)])
+    client.data_table_rows.insert(table.id, [{"sku": "x", "stock": 1}] * 600)
+    [column] = [one for one in client.data_table_columns.list(table.id) if one.name == "stock"]
+    meanwhile(f"/data-tables/{table.id}/rows", lambda other: other.data_table_columns.delete(table.id, column.id))
+    options = {"sql_table": "t", "sql_conn_id": "shop", "columns": ["sku", "stock"], "mode": "replace"}
+    with pytest.raises(ServiceError, match="no longer has the column 'stock', which was renamed or deleted"):
+        execute(STORE, data_table_id=table.id, **options)
+    assert query("SELECT * FROM t") == [("earlier", 1)]
 
 
 def test_a_failure_rolls_the_whole_transaction_back(execute, table, query):

@@ -36,10 +36,10 @@ from airflow_provider_service._core.instances.restore_record import is_record
 from airflow_provider_service._core.instances.workflow_references import references
 from airflow_provider_service._core.object_storage import address_of, whole_file
 from airflow_provider_service._core.rows.formats import JsonLinesFormat
+from airflow_provider_service._core.rows.matching import with_columns
 from airflow_provider_service._core.rows.progress import Progress
 from airflow_provider_service._core.rows.values import column_types
 from airflow_provider_service.client._definitions import are_same, running
-from airflow_provider_service.client.errors import ServiceError
 from airflow_provider_service.client.models._workflows import writable
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.object_storage import StoredPath
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models import DataTable
-    from airflow_provider_service.client.models._data_table_rows import Row
 
 log = logging.getLogger(__name__)
 
@@ -166,20 +165,10 @@ def hashed_rows(
     """
     hashing = Hashing(file)
     progress = Progress(f"Read of {table.name!r}")
-    rows = progress.counting(_with_columns(client.data_table_rows.list(table.id), table, types))
+    rows = progress.counting(with_columns(client.data_table_rows.list(table.id), table, types))
     JsonLinesFormat().write(hashing, types, rows)  # type: ignore[arg-type]
     hashing.rows = progress.count
     return hashing
-
-
-def _with_columns(rows: Iterator[Row], table: DataTable, types: Mapping[str, str]) -> Iterator[Row]:
-    for row in rows:
-        if missing := [name for name in types if name not in row]:
-            raise ServiceError(
-                f"data table {table.name!r} no longer has the column {missing[0]!r}, which was renamed or deleted "
-                "while the table was read; run the task again"
-            )
-        yield row
 
 
 def _write_workflows(archive: ArchiveWriter, inventory: Inventory) -> int:

@@ -20,7 +20,7 @@ from airflow_provider_service._core.rows.values import (
     types_of_stored_rows,
 )
 from airflow_provider_service.client._texts import shown
-from airflow_provider_service.client.errors import ServiceInputError, ServiceUnexpectedResponseError
+from airflow_provider_service.client.errors import ServiceError, ServiceInputError, ServiceUnexpectedResponseError
 from airflow_provider_service.client.models._base import wire_time
 from airflow_provider_service.client.models._moments import parse_moment
 
@@ -67,21 +67,41 @@ def matching_rows(
     client: Resources,
     table: DataTable,
     filter: RowFilter | Mapping[str, Any] | None,
+    columns: Iterable[str],
     *,
     sort_by: str | None = None,
     search: str | None = None,
 ) -> Iterator[Row]:
     """Yield the rows that meet a filter, with one page in memory at a time.
 
+    :param columns: names of the columns that are read.
     :raises ServiceInputError: a value in the filter does not fit its column, or an ``"or"`` compares dates and other
         values.
+    :raises ServiceError: while the rows are read, one of the columns no longer exists.
     """
     filter = typed_filter(filter, column_types(table))
     dates = _date_conditions(filter, table)
     if filter is None or not dates:
-        return client.data_table_rows.list(table.id, filter=filter, sort_by=sort_by, search=search)
-    widened = client.data_table_rows.list(table.id, filter=_widened(filter, dates), sort_by=sort_by, search=search)
-    return _exactly(widened, filter, dates, table)
+        found = client.data_table_rows.list(table.id, filter=filter, sort_by=sort_by, search=search)
+    else:
+        widened = client.data_table_rows.list(table.id, filter=_widened(filter, dates), sort_by=sort_by, search=search)
+        found = _exactly(widened, filter, dates, table)
+    return with_columns(found, table, columns)
+
+
+def with_columns(rows: Iterable[Row], table: DataTable, columns: Iterable[str]) -> Iterator[Row]:
+    """Yield the rows of a table, each of which has the columns, if only with null.
+
+    :raises ServiceError: a row lacks one of them: it would pass for null.
+    """
+    names = list(columns)
+    for row in rows:
+        if missing := [name for name in names if name not in row]:
+            raise ServiceError(
+                f"data table {table.name!r} no longer has the column {missing[0]!r}, which was renamed or deleted "
+                "while the table was read; run the task again"
+            )
+        yield row
 
 
 def exact_filters(
