@@ -241,6 +241,25 @@ def test_stored_duplicates_can_fail_before_anything_is_written(loader: Loader) -
     assert loader.held() == double
 
 
+@pytest.mark.parametrize("strategy", ["update", "replace"])
+@pytest.mark.parametrize("delete_missing", [False, True])
+def test_a_later_chunk_leaves_an_inserted_row_that_has_the_id_of_another(
+    loader: Loader, meanwhile, strategy, delete_missing
+) -> None:
+    before = [{"k": key, "n": 1, "b": None, "d": None} for key in "abyz"]
+    loader.fill(before)
+    highest = {"filters": [{"columnName": "k", "condition": "gte", "value": "y"}]}
+    meanwhile(
+        f"/data-tables/{loader.table.id}/rows",
+        lambda other: other.data_table_rows.delete(loader.table.id, highest),
+    )
+    # In the first chunk of three rows, a new row gets the id of y, which changes in the second; z is unchanged there.
+    rows = [{"k": "new", "n": 1, "b": None, "d": None}, *before[:2], {**before[2], "n": 2}, before[3]]
+    done = loader.load(rows, "upsert", ("k",), change_strategy=strategy, delete_missing=delete_missing)
+    assert ordered(loader.held()) == ordered(rows)
+    assert (done.inserted, done.updated, done.unchanged, done.deleted) == (3, 0, 2, 0)
+
+
 def test_the_whole_table_is_read_once_at_most(simulator: ServiceSimulator, loader: Loader) -> None:
     loader.fill([{"k": str(number), "n": number, "b": None, "d": None} for number in range(600)])
     simulator.clear_requests()

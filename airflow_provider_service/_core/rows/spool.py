@@ -86,9 +86,15 @@ class Spool:
             while chunk := list(islice(ids, self.chunk_rows)):
                 yield chunk
 
-    def forget_others_from(self, first_id: int | None) -> None:
-        """Take an id and all higher ones out of :meth:`other_ids`, because new rows have them now; None for none."""
+    def forget_from(self, first_id: int | None) -> None:
+        """Forget the stored rows with an id or a higher one, because new rows have these ids now; None for none."""
+        self._db.execute("DELETE FROM stored WHERE id >= ?", (first_id,))
         self._db.execute("DELETE FROM others WHERE id >= ?", (first_id,))
+
+    def stored_count(self) -> int:
+        """Number of stored rows whose key is requested."""
+        [(count,)] = self._db.execute("SELECT count(*) FROM stored")
+        return int(count)
 
     def other_count(self) -> int:
         """Number of stored rows whose key the source lacks."""

@@ -80,13 +80,14 @@ def upsert_rows(
     if on_stored_duplicates == "fail":
         for requested, stored in spool.compared():
             plan_upsert(requested, stored, key_columns, on_stored_duplicates)
-    has_others = spool.other_count() > 0
-    progress = Progress("Compared and written", len(spool.requested))
+    has_others, has_stored, total = spool.other_count() > 0, spool.stored_count() > 0, len(spool.requested)
+    progress = Progress("Compared and written", total)
     inserted = updated = unchanged = deleted = 0
     for requested, stored in spool.compared():
         plan = plan_upsert(requested, stored, key_columns, on_stored_duplicates)
+        with_first_id = has_others or (has_stored and progress.count + len(requested) < total)
         # The service reuses the highest id after its row was deleted, so an inserted row can have the id of an old one.
-        spool.forget_others_from(write_plan(client, table_id, plan, strategy, with_first_id=has_others))
+        spool.forget_from(write_plan(client, table_id, plan, strategy, with_first_id=with_first_id))
         inserted, updated = inserted + len(plan.inserts), updated + len(plan.changes)
         unchanged, deleted = unchanged + plan.unchanged, deleted + len(plan.surplus)
         progress.reach(progress.count + len(requested))
