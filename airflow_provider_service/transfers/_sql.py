@@ -17,6 +17,7 @@ from airflow_provider_service._core.rows.source_rows import require_distinct
 from airflow_provider_service.client._texts import shown
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.client.models._moments import parse_moment
+from airflow_provider_service.transfers._sql_names import words_of
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.rows.options import LoadMode
@@ -90,13 +91,16 @@ def insert_all(
     :param mode: whether existing rows are deleted first, or updated by the upsert statement of the hook.
     :param key_columns: columns that identify the existing rows.
     :param allow_empty: whether an empty input may replace the rows of the table.
-    :raises ServiceInputError: the table does not exist, there are no rows to replace its rows, or the database refuses
-        a value. Nothing was written, unless the connection has no transactions; the message then says so.
+    :raises ServiceInputError: the table does not exist or, in MySQL, has no transactions, there are no rows to replace
+        its rows, or the database refuses a value. Nothing was written, unless the connection has no transactions; the
+        message then says so.
     """
     progress = Progress("Inserted")
     remaining = iter(rows)
     with _transaction(hook) as connection, closing(connection.cursor()) as cursor:
         _require_table(connection, table)
+        if _is_mysql(connection):
+            _require_transactions(connection, table)
         if key_columns:
             statement = hook.dialect.generate_replace_sql(table, names, list(names), replace_index=list(key_columns))
         else:
@@ -105,6 +109,9 @@ def insert_all(
             if _is_postgres(connection):
                 # Dates of the service are in UTC, even in columns without a time zone.
                 cursor.execute("SET LOCAL timezone TO 'UTC'")
+            elif _is_mysql(connection):
+                # Otherwise the setting of the server may let it clip numbers and cut off text, without an error.
+                cursor.execute("SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')")
             batch = list(islice(remaining, INSERT_ROWS))
             if not allow_empty:
                 require_rows(len(batch), mode, delete_missing=False)
@@ -144,6 +151,28 @@ def _require_table(connection: Any, table: str) -> None:
                 f"sql_table must be an existing table, and the database has no {table}: {str(error).strip()}; no row "
                 "was read or written"
             ) from error
+
+
+def _require_transactions(connection: Any, table: str) -> None:
+    """Refuse a table of MySQL whose storage engine has no transactions, before any row is read.
+
+    :raises ServiceInputError: the database says that the engine has none.
+    """
+    *_, schema, name = (None, *words_of(table))
+    statement = (
+        "SELECT 1 FROM information_schema.TABLES AS t JOIN information_schema.ENGINES AS e ON e.ENGINE = t.ENGINE "
+        "WHERE t.TABLE_SCHEMA = COALESCE(%s, DATABASE()) AND t.TABLE_NAME = %s AND e.TRANSACTIONS = 'NO'"
+    )
+    found: Sequence[Any] = ()
+    # Other databases with the protocol of MySQL need not have these views.
+    with closing(connection.cursor()) as cursor, suppress(Exception):
+        cursor.execute(statement, (schema, name))
+        found = cursor.fetchall()
+    require(
+        not found,
+        f"sql_table must be a table with transactions, and the storage engine of {table} has none: a failure could "
+        f"lose its rows. ALTER TABLE {table} ENGINE = InnoDB gives it another one; no row was read or written",
+    )
 
 
 def _is_of_missing_table(error: Exception) -> bool:
@@ -228,7 +257,7 @@ def _transaction(hook: Any) -> Iterator[Any]:
     with closing(hook.get_conn()) as connection:
         if hook.supports_autocommit:
             hook.set_autocommit(connection, False)
-        if _driver(connection) in _MYSQL:
+        if _is_mysql(connection):
             # MySQL takes and returns dates without a time zone, in the time zone of the session.
             with closing(connection.cursor()) as cursor:
                 cursor.execute("SET time_zone = '+00:00'")
@@ -252,6 +281,10 @@ def _streaming_cursor(connection: Any) -> Any:
 
 def _is_postgres(connection: Any) -> bool:
     return _driver(connection) in ("psycopg", "psycopg2")
+
+
+def _is_mysql(connection: Any) -> bool:
+    return _driver(connection) in _MYSQL
 
 
 def _driver(connection: Any) -> str:

@@ -27,6 +27,12 @@ def require_table_name(name: str, value: object) -> None:
         refuse(name, 'the name of a table such as shop.sales, with words such as "Sales 2026" in quotes', value)
 
 
+def words_of(table: str) -> list[str]:
+    """The words of a table's name, without quotes."""
+    words = re.findall(_PART, table)
+    return [one[1:-1].replace(one[-1] * 2, one[-1]) if one[0] in '"`[' else one for one in words]
+
+
 def require_column_name(name: str, value: object) -> None:
     """Refuse text that is not the name of a column: words without punctuation, or in quotes.
 

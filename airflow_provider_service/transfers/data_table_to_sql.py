@@ -37,7 +37,8 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
     does not depend on the number of rows.
 
     :param sql_table: name of an existing table of the database, as a SQL statement would write it: with its schema, as
-        in ``shop.sales``, and in quotes if it needs them, as in ``"Sales 2026"``. Anything else is refused.
+        in ``shop.sales``, and in quotes if it needs them, as in ``"Sales 2026"``. Anything else is refused, and so is a
+        table of MySQL or MariaDB whose storage engine has no transactions.
     :param sql_conn_id: Airflow connection of the database; its hook is any ``DbApiHook``.
     :param mode: ``"replace"`` deletes all rows of the database's table first, in the same transaction; ``"upsert"``
         updates the rows whose keys exist and inserts the others, with the upsert statement of the database's hook, and

@@ -160,6 +160,34 @@ def test_a_number_that_a_column_cannot_hold_is_named(execute, client, query):
     assert query("SELECT * FROM t") == [(7,)]
 
 
+@pytest.mark.parametrize(("value", "place"), [(40_000, "column 'n': 40000"), ("too long", "column 's': 'too long'")])
+def test_nothing_is_clipped_although_the_server_would(execute, client, query, value, place):
+    table = client.data_tables.create("t", [{"name": "n", "type": "number"}, {"name": "s", "type": "string"}])
+    client.data_table_rows.insert(table.id, [{"n": 1, "s": "x"}, {"s" if isinstance(value, str) else "n": value}])
+    query("CREATE TABLE t (n SMALLINT, s VARCHAR(2))")
+    query("INSERT INTO t VALUES (7, 'y')")
+    [(before,)] = query("SELECT @@GLOBAL.sql_mode")
+    query("SET GLOBAL sql_mode = ''")
+    try:
+        with pytest.raises(AirflowFailException, match=f"row 2, {place}: the database refuses this: .*nothing was wr"):
+            execute(STORE, sql_table="t", sql_conn_id="shop", data_table_name="t", mode="replace")
+    finally:
+        query(f"SET GLOBAL sql_mode = '{before}'")
+    assert query("SELECT * FROM t") == [(7, "y")]
+
+
+@pytest.mark.parametrize("name", ["t", "shop.t", "`shop`.`t`"])
+@pytest.mark.parametrize("engine", ["MyISAM", "Aria"])
+def test_a_table_without_transactions_is_refused_before_its_rows_are_deleted(execute, client, query, engine, name):
+    table = client.data_tables.create("t", [{"name": "n", "type": "number"}])
+    client.data_table_rows.insert(table.id, [{"n": 40_000}])
+    query(f"CREATE TABLE t (n SMALLINT) ENGINE = {engine}")
+    query("INSERT INTO t VALUES (7)")
+    with pytest.raises(AirflowFailException, match=r"^sql_table must be a table with transactions"):
+        execute(STORE, sql_table=name, sql_conn_id="shop", data_table_name="t", mode="replace")
+    assert query("SELECT * FROM t") == [(7,)]
+
+
 def test_a_value_that_the_data_table_cannot_store_is_named_although_rows_are_left(execute, client, query, writes):
     client.data_tables.create("t", [{"name": "n", "type": "number"}])
     query("CREATE TABLE t (n VARCHAR(9))")
