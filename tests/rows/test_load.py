@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from itertools import zip_longest
 from typing import Any
 
@@ -154,20 +154,57 @@ def test_a_load_that_dies_at_any_request_is_completed_by_the_next(
     assert ordered(loader.held()) == ordered(expected)
 
 
-def test_a_late_insert_of_an_earlier_attempt_is_deleted_too(simulator: ServiceSimulator, client: ServiceClient) -> None:
-    loader = Loader(simulator, client)
-    old = [{"k": "old", "n": number, "b": None, "d": None} for number in range(5)]
-    new = [{"k": "new", "n": number, "b": None, "d": None} for number in range(9)]
-    loader.fill(old)
-    # The second of three inserts is put off until the late one has come in between.
-    simulator.inject("status", status=429, method="POST", path="/rows$", body='"n":3', times=None)
+def numbered(key: str, count: int) -> list[dict[str, Any]]:
+    return [{"k": key, "n": number, "b": None, "d": None} for number in range(count)]
+
+
+@contextmanager
+def half_a_replace(loader: Loader, rows: list[dict[str, Any]]) -> Iterator[Future[LoadResult]]:
+    """Replace the rows of a table; the second of the inserts is put off until the block ends."""
+    before = len(loader.held())
+    loader.simulator.inject("status", status=429, method="POST", path="/rows$", body='"new","n":3', times=None)
     with ThreadPoolExecutor(1) as thread:
-        loading = thread.submit(loader.load, new, "replace")
-        soon(lambda: len(loader.held()) == len(old) + 3)
+        try:
+            loading = thread.submit(loader.load, rows, "replace")
+            soon(lambda: len(loader.held()) == before + 3)
+            yield loading
+        finally:
+            loader.simulator.clear_faults()
+
+
+def test_a_late_insert_of_an_earlier_attempt_is_deleted_too(simulator: ServiceSimulator, client: ServiceClient) -> None:
+    loader, new = Loader(simulator, client), numbered("new", 9)
+    loader.fill(numbered("old", 5))
+    with half_a_replace(loader, new) as loading:
         client.data_table_rows.insert(loader.table.id, [{"k": "late"}])
-        simulator.clear_faults()
-        assert (loading.result().inserted, loading.result().deleted) == (len(new), len(old) + 1)
+    assert (loading.result().inserted, loading.result().deleted) == (len(new), 5 + 1)
     assert loader.held() == new
+
+
+def test_of_two_replaces_at_once_the_one_whose_rows_are_gone_fails(
+    simulator: ServiceSimulator, client: ServiceClient
+) -> None:
+    loader, new = Loader(simulator, client), numbered("new", 9)
+    loader.fill(numbered("old", 1))
+    with half_a_replace(loader, new) as loading:
+        assert loader.load(numbered("other", 2), "replace").deleted == 1 + 3
+    with pytest.raises(ServiceError, match="are gone, because another task wrote to the table at the same time"):
+        loading.result()
+    loader.load(new, "replace")
+    assert loader.held() == new
+
+
+@pytest.mark.parametrize("processed", [1, 3])
+def test_a_workflow_may_delete_new_rows_while_others_are_inserted(
+    simulator: ServiceSimulator, client: ServiceClient, processed
+) -> None:
+    loader, new = Loader(simulator, client), numbered("new", 9)
+    loader.fill(numbered("old", 1))
+    with half_a_replace(loader, new) as loading:
+        some = {"filters": [{"columnName": "n", "condition": "lt", "value": processed}]}
+        client.data_table_rows.delete(loader.table.id, some)
+    assert loading.result().inserted == len(new)
+    assert loader.held() == new[processed:]
 
 
 def wide(numbers: Iterable[int]) -> list[dict[str, Any]]:

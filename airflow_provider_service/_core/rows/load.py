@@ -12,7 +12,7 @@ from airflow_provider_service._core.rows.batches import insert_in_batches
 from airflow_provider_service._core.rows.progress import Progress
 from airflow_provider_service._core.rows.upsert import LoadResult, edge_id
 from airflow_provider_service._core.rows.upsert_writes import require_deletable
-from airflow_provider_service.client.errors import ServiceApiError, ServiceForbiddenError
+from airflow_provider_service.client.errors import ServiceApiError, ServiceError, ServiceForbiddenError
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.rows.spool import Spool
@@ -41,6 +41,7 @@ def replace_rows(client: Resources, table_id: str, spool: Spool) -> LoadResult:
     ever missing. If the replacement is interrupted, the next one deletes the remaining old rows.
 
     :raises ServiceApiError: a call failed; no old row was deleted, or all new rows are there.
+    :raises ServiceError: another load deleted rows that this one had inserted.
     """
     require_deletable(client, table_id)
     # The old rows are counted by reading them first: a delete that returns its rows cannot be repeated after a lost
@@ -56,23 +57,41 @@ def replace_rows(client: Resources, table_id: str, spool: Spool) -> LoadResult:
     counts += [_count(client, table_id, *gap) for gap in ids.gaps]
     for start, end in chain.from_iterable(_parts(*one, DELETED_IDS) for one in (*old, *ids.gaps)):
         client.data_table_rows.delete(table_id, _between(start, end))
+    if inserted:
+        _require_own_rows(client, table_id, ids)
     return LoadResult(inserted=inserted, deleted=_report_deleted(counts))
 
 
+def _require_own_rows(client: Resources, table_id: str, ids: _Ids) -> None:
+    """Fail if another replace has deleted new rows: it deletes the first of them before it deletes others.
+
+    A workflow may delete rows as it processes them. Only another load leaves rows between the new ones or after them.
+
+    :raises ServiceError: the first new row is gone, and others wrote to the table at the same time.
+    """
+    if edge_id(client, table_id, "asc") == ids.first:
+        return
+    if ids.gaps or edge_id(client, table_id, "desc") > ids.last:
+        raise ServiceError(
+            "rows that this load inserted are gone, because another task wrote to the table at the same time; let only "
+            "one task at a time write to it, and run this one again"
+        )
+
+
 class _Ids:
-    """The ids of inserted rows: the first, and the gaps between them."""
+    """The ids of inserted rows: the first, the last, and the gaps between them."""
 
     def __init__(self) -> None:
-        self.first = self._last = 0
+        self.first = self.last = 0
         self.gaps: list[tuple[int, int]] = []
 
     def note(self, rows: Iterable[Row]) -> None:
         for row_id in sorted(row["id"] for row in rows):
-            if not self.first:
-                self.first = row_id
-            elif row_id > self._last + 1:
-                self.gaps.append((self._last + 1, row_id))  # an earlier attempt's rows, which arrived late
-            self._last = row_id
+            # The ids begin anew if others have deleted all rows.
+            self.first = min(self.first or row_id, row_id)
+            if self.last and row_id > self.last + 1:
+                self.gaps.append((self.last + 1, row_id))  # an earlier attempt's rows, which arrived late
+            self.last = row_id
 
 
 def _insert(client: Resources, table_id: str, spool: Spool, ids: _Ids | None = None) -> int:
