@@ -201,6 +201,17 @@ def test_files_of_object_storage(bucket: Bucket) -> None:
     assert json.loads(bucket.read("rows.jsonl")) == rows[0]
 
 
+def test_a_tiny_parquet_file_of_long_texts_is_not_held_in_memory(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.parquet"
+    texts = pa.DictionaryArray.from_arrays(pa.array([0] * 10_000, pa.int32()), pa.array(["x" * 20_000]))
+    pq.write_table(pa.table({"text": texts}), path, compression="zstd", store_schema=False)
+    tracemalloc.start()
+    assert sum(len(row["text"]) for row in read_rows(path)) == 10_000 * 20_000
+    highest = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (path.stat().st_size < 1_000, highest < 60 * 1024**2) == (True, True)
+
+
 def test_parquet_without_pyarrow_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ServiceInputError, match=r"pip install 'airflow-provider-service\[parquet\]'$"):

@@ -326,6 +326,17 @@ def test_memory_does_not_grow_with_the_number_of_rows() -> None:
     assert peak(6_000) < 1.1 * peak(2_000)
 
 
+def test_long_rows_are_not_all_in_memory_at_once() -> None:
+    with Spool() as spool:
+        for number in range(500):
+            spool.requested[(number,)] = {"k": str(number) + "x" * 100_000}
+        tracemalloc.start()
+        seen = [len(requested) for requested, _ in spool.compared()]
+        highest = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert (sum(seen), highest < 50 * 1024**2) == (500, True)
+
+
 def test_deletions_are_logged_if_there_are_any(loader: Loader, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     for rows in ([{"k": "a"}, {"k": "b"}], [{"k": "a"}]):

@@ -12,7 +12,6 @@ from typing import IO, TYPE_CHECKING, Any
 
 from airflow_provider_service._core.object_storage import require_path
 from airflow_provider_service._core.rows.arrow import (
-    BATCH_ROWS,
     arrow_schema,
     optional_library,
     python_rows,
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
 
 #: Record batches that are written as one row group: small row groups are slow to read.
 GROUP_BATCHES = 10
+#: Rows that are read from a Parquet file at a time: a tiny file may hold the same long text in each of them.
+READ_ROWS = 1_000
 
 
 class CsvFormat:
@@ -130,7 +131,7 @@ class ParquetFormat:
         require_plain_types(arrow, opened.schema_arrow, "the file")
         note_columns(opened.schema_arrow.names)
         # Threads for decoding save no time here, and each keeps memory of its own, which grows with the row groups.
-        batches = opened.iter_batches(batch_size=BATCH_ROWS, use_threads=False)
+        batches = opened.iter_batches(batch_size=READ_ROWS, use_threads=False)
         while True:
             with _damage_named(arrow):
                 batch = next(batches, None)

@@ -9,7 +9,7 @@ from contextlib import closing
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service._airflow.task_arguments import BATCH_ROWS
+from airflow_provider_service._airflow.task_arguments import BATCH_BYTES, BATCH_ROWS
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -26,7 +26,8 @@ class Spool:
 
     Its folder is that of ``SQLITE_TMPDIR`` or ``TMPDIR``, or else ``/var/tmp`` or ``/tmp``.
 
-    :param chunk_rows: number of rows or ids that are read from the file at a time.
+    :param chunk_rows: number of rows or ids that are read from the file at a time; of long rows, as many as fit into
+        ``BATCH_BYTES``, and at least one.
 
     - ``requested``: rows by key, in the order in which a key first appeared.
     - ``rounded_keys``: keys that the service rounds, as they were given.
@@ -145,9 +146,19 @@ class SpooledMapping(MutableMapping[Any, Any]):
     def chunks(self) -> Iterator[tuple[int, dict[Key, Any]]]:
         """Yield the mapping in chunks and in order, each after the number of its last entry."""
         last = 0
-        while found := self._db.execute(self._chunk, (last,)).fetchall():
+        while found := self._found_after(last):
             last = found[-1][0]
             yield last, {tuple(json.loads(key)): json.loads(value) for _, key, value in found}
+
+    def _found_after(self, last: int) -> list[tuple[int, str, str]]:
+        found, size = [], 0
+        with closing(self._db.execute(self._chunk, (last,))) as rows:
+            for row in rows:
+                found.append(row)
+                size += len(row[2])
+                if size >= BATCH_BYTES:
+                    break
+        return found
 
 
 def key_text(key: Key) -> str:
