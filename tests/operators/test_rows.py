@@ -275,7 +275,9 @@ def test_an_update_refuses_values_as_an_upsert_does(execute, table, writes, data
 
 
 @pytest.mark.usefixtures("filled")
-@pytest.mark.parametrize(("column", "value"), [("stock", ""), ("stock", "0x10"), ("active", "yes")])
+@pytest.mark.parametrize(
+    ("column", "value"), [("stock", ""), ("stock", "0x10"), ("active", "yes"), ("id", ""), ("id", "0x10")]
+)
 @pytest.mark.parametrize(
     ("operator", "arguments"),
     [

@@ -73,17 +73,18 @@ def typed_row(row: Mapping[str, Any], types: Mapping[str, str], place: str) -> d
 
 
 def typed_filter(filter: Any, types: Mapping[str, str]) -> Any:
-    """Convert the numbers and booleans that a filter compares with, as those of rows.
+    """Convert the numbers and booleans that a filter compares with, as those of rows; an id is a number.
 
     The service would take empty text for 0. What is malformed is left to it, since it refuses that.
 
-    :param types: type by column name.
+    :param types: types of the columns that can be written.
     :raises ServiceInputError: a value does not fit its column.
     """
     conditions = filter.get("filters") if isinstance(filter, Mapping) else None
     if not isinstance(conditions, (list, tuple)):
         return filter
-    return {**filter, "filters": [_typed_condition(one, types) for one in conditions]}
+    compared = {**types, "id": "number"}
+    return {**filter, "filters": [_typed_condition(one, compared) for one in conditions]}
 
 
 def rounded_columns(given: Mapping[str, Any], typed: Mapping[str, Any], types: Mapping[str, str]) -> list[str]:
