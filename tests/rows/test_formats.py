@@ -289,6 +289,16 @@ def test_a_date_that_python_cannot_have_is_refused_by_its_column(tmp_path, value
         list(read_rows(path))
 
 
+@pytest.mark.parametrize("unit", ["us", "ns"])
+def test_dates_as_spark_writes_them_keep_their_century(tmp_path, unit):
+    path, years = tmp_path / "in.parquet", (1678, 1969, 2026) + (() if unit == "ns" else (1600, 2263, 9999))
+    days = [datetime(year, 12, 31, 23, 59, 59, 999_999) for year in years]
+    table = pa.table({"day": pa.array(days, pa.timestamp(unit))})
+    for store_schema in (True, False):
+        pq.write_table(table, path, use_deprecated_int96_timestamps=True, store_schema=store_schema)
+        assert [row["day"] for row in read_rows(path)] == days
+
+
 def test_damage_inside_a_parquet_file_is_found(tmp_path):
     path = tmp_path / "in.parquet"
     rows = [{**dict.fromkeys(types_of_stored_rows(TYPES)), "text": f"{number:0100}"} for number in range(2_000)]

@@ -126,7 +126,10 @@ class ParquetFormat:
         """
         arrow = _pyarrow()
         with _damage_named(arrow):
-            opened = arrow.parquet.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
+            # Spark and Hive write dates as INT96, whose nanoseconds would only reach from 1677 to 2262.
+            opened = arrow.parquet.ParquetFile(
+                file, pre_buffer=False, page_checksum_verification=True, coerce_int96_timestamp_unit="us"
+            )
         require_distinct(opened.schema_arrow.names, "the file")
         require_plain_types(arrow, opened.schema_arrow, "the file")
         note_columns(opened.schema_arrow.names)
