@@ -258,6 +258,24 @@ def test_files_in_object_storage(execute, table, held, bucket: Bucket, ending):
         assert held("sku", "stock", "active") == [("a", 1.5, True), ("", None, None), (None, 3, False)]
 
 
+@pytest.mark.parametrize("ending", [".csv", ".jsonl"])
+def test_a_number_in_a_file_loses_no_digits_without_a_warning(execute, table, held, tmp_path, caplog, ending):
+    path, options = tmp_path / f"in{ending}", {"data_table_id": table.id}
+    number, other = "12345678901234567.1", "12345678901234567.4"
+
+    def write(*rows: tuple[str, str]) -> None:
+        lines = [f'{{"sku": {sku}, "stock": {stock}}}' for sku, stock in rows]
+        path.write_text("\n".join(lines if ending == ".jsonl" else ["sku,stock", *map(",".join, rows)]))
+
+    write((number, number), ("5", "0.1"))
+    execute(READ, path=str(path), mode="replace", **options)
+    assert held("sku", "stock") == [(number, 12345678901234568), ("5", 0.1)]
+    assert "1 values less exactly than they were given, the first in row 1, column 'stock'" in caplog.text
+    write(("1", number), ("2", other))
+    with pytest.raises(AirflowFailException, match="row 2 has a key that the service cannot distinguish"):
+        execute(READ, path=str(path), key_columns="stock", **options)
+
+
 def test_a_file_that_breaks_in_the_middle_writes_nothing(execute, table, writes, tmp_path):
     (tmp_path / "in.csv").write_text("sku\na\nb,c\n")
     with pytest.raises(AirflowFailException, match="row 2 has 2 cells, and the header has 1"):

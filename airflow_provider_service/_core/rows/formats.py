@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from decimal import Decimal
 from functools import partial
 from io import TextIOWrapper
 from itertools import islice
@@ -199,7 +200,17 @@ def _with_distinct_keys(pairs: list[tuple[str, Any]]) -> SourceRow:
     return found
 
 
-_JSON = json.JSONDecoder(object_pairs_hook=_with_distinct_keys)
+def _with_all_digits(text: str) -> float | Decimal:
+    """Return a number with a fraction or exponent as a float, or as a decimal if the float would lose digits."""
+    number = float(text)
+    try:
+        exact = Decimal(text)
+    except ArithmeticError:  # an exponent of more digits than any decimal has
+        return number
+    return number if Decimal(repr(number)) == exact else exact
+
+
+_JSON = json.JSONDecoder(object_pairs_hook=_with_distinct_keys, parse_float=_with_all_digits)
 
 
 def _object(line: str, number: int) -> SourceRow:
