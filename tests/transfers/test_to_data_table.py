@@ -77,7 +77,7 @@ def test_parameters_of_a_query(execute, table, held, sales):
     [
         ("SELECT 1 AS stock, 2 AS stock", "the query has several columns named 'stock': name them with AS"),
         ("CREATE TABLE x (n)", "sql must be one query that returns rows"),
-        ("SELECT 1 AS nope", "row 1 has unknown columns 'nope'; the table has shop, sku, stock, active, sold_at"),
+        ("SELECT 1 AS nope", "the source has unknown columns 'nope'; the table has shop, sku, stock, active, sold_at"),
         ("SELECT 1 AS stock UNION ALL SELECT 'x'", "row 2, column 'stock': 'x' is not a value of type number"),
         ("SELECT 9e999 AS stock", "row 1, column 'stock': inf is not a value of type number"),
         ("SELECT x'00' AS sku", r"row 1, column 'sku': b'\\x00' is not a value of type string"),
@@ -101,7 +101,7 @@ def test_columns_are_renamed_and_left_out(execute, table, held, sales):
     ("mapping", "message"),
     [
         ({"nope": "sku"}, "column_mapping names 'nope', which the source lacks"),
-        ({"stock": "sku"}, "row 1 has several columns that become 'sku' through column_mapping"),
+        ({"stock": "sku"}, "the source has several columns that become 'sku' through column_mapping"),
         ({"stock": "shop", "sku": "shop"}, "column_mapping gives several columns the same name"),
         ({"stock": "updatedAt"}, "only the service writes 'updatedAt'"),
     ],
@@ -126,6 +126,22 @@ def test_bad_rows_are_left_out_with_their_reason(execute, table, held, query, bu
         "values": {"sku": "b", "stock": "many"},
     }
     assert (second["row"], second["values"]["stock"]) == (4, 4)
+
+
+@pytest.mark.parametrize(
+    ("header", "options", "message"),
+    [
+        ("sku,nope", {"mode": "append"}, "the source has unknown columns 'nope'; the table has"),
+        ("sku,a b", {"mode": "append", "add_columns": True}, "'a b' cannot be the name of a column"),
+        ("stock,shop", {"key_columns": "sku"}, "the source lacks the key columns sku; it has 'stock', 'shop'"),
+    ],
+)
+def test_rows_are_not_left_out_for_the_fault_of_a_column(execute, table, writes, tmp_path, header, options, message):
+    (tmp_path / "in.csv").write_text(f"{header}\n1,2\n3,4\n")
+    rejects = {"on_error": "skip", "reject_path": str(tmp_path / "bad.jsonl")}
+    with pytest.raises(AirflowFailException, match=message):
+        execute(READ, path=str(tmp_path / "in.csv"), data_table_id=table.id, **rejects, **options)
+    assert writes() == []
 
 
 def test_no_stored_row_is_deleted_because_its_new_version_is_left_out(execute, client, table, held, tmp_path):

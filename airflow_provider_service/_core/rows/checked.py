@@ -101,7 +101,12 @@ class CheckedRows:
         if self.duplicates:
             log.warning("%d input rows were dropped because a later row has the same key", self.duplicates)
 
-    def _checked_key(self, place: str, given: Mapping[str, Any], row: Row, columns: Sequence[str]) -> Key:
+    def require_keys(self, row: Mapping[str, Any], place: str) -> None:
+        """Require all key columns.
+
+        :param place: how the message refers to the row, e.g. ``"row 3"``.
+        :raises ServiceInputError: the row lacks one.
+        """
         absent = [name for name in self.key_columns if name not in row]
         if absent:
             columns_of_row = ", ".join(map(shown, row)) or "no columns"
@@ -109,6 +114,9 @@ class CheckedRows:
                 f"{place} lacks the key columns {', '.join(absent)}; it has {columns_of_row}",
                 not_done="nothing was written",
             )
+
+    def _checked_key(self, place: str, given: Mapping[str, Any], row: Row, columns: Sequence[str]) -> Key:
+        self.require_keys(row, place)
         key = key_of(row, self.key_columns)
         given_key = [str(given[name]) for name in self.key_columns]
         is_rounded = not set(self.key_columns).isdisjoint(columns)

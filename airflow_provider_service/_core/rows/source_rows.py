@@ -156,12 +156,15 @@ class GrowingTypes(dict[str, str]):
             self._undecided, self._before = self._before[1], None
 
     def require_known(self, row: SourceRow, place: str) -> None:
-        """Refuse columns that the table lacks, unless they may be added.
+        """Refuse columns that the table lacks, unless they can be added; none is added yet.
 
-        :param place: how messages refer to the row.
+        :param place: how messages refer to the row, whose values are None.
         :raises ServiceInputError: the row has such a column.
         """
-        if not self._may_grow:
+        if self._may_grow:
+            self.grow(row, place)
+            self.undo()
+        else:
             check_columns(row, self, place)
 
     @property

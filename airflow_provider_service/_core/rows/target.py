@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial
@@ -192,9 +192,19 @@ class TableTarget:
         open_rejects: OpenRejects | None,
     ) -> int:
         progress = Progress("Read and checked")
-        columns: list[str] = []
+        columns: set[str] = set()
+
+        def note(names: Iterable[str]) -> None:
+            # Otherwise each row would be left out for the fault of a column.
+            given = dict.fromkeys(names)
+            columns.update(given)
+            row = mapping.apply(given, "the source")
+            types.require_known(row, "the source")
+            if given:  # a DataFrame without columns has no rows
+                checked.require_keys(row, "the source")
+
         with ExitStack() as stack:
-            rows = stack.enter_context(closing(read(columns.extend)))
+            rows = stack.enter_context(closing(read(note)))
             rejects: IO[bytes] | None = None if open_rejects is None else stack.enter_context(open_rejects())
             for number, given in enumerate(progress.counting(rows), start=1):
                 row = mapping.apply(given, f"row {number}")
@@ -207,8 +217,6 @@ class TableTarget:
                     types.undo()
                     checked.leave_out(number, row, error.reason)
                     self._reject(rejects, number, given, error)
-            if columns and not progress.count:
-                types.require_known(mapping.apply(dict.fromkeys(columns), "the source"), "the source")
             if columns or progress.count:
                 mapping.require_used()
         progress.report()
