@@ -45,7 +45,7 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
         is the default with ``key_columns``; ``"append"`` only inserts, and is NOT safe to repeat. Required without
         ``key_columns``.
     :param key_columns: columns of the database's table that identify a row, for an upsert; most databases need a unique
-        index on them.
+        index on them. A row with null in one of them fails the task, because each run would insert it again.
     :param allow_empty: with ``mode="replace"``, delete all rows of the database's table even if the data table is empty
         or no row matches ``filter`` and ``search``; with False, the default, the task fails instead.
     :param column_mapping: name in the database by name in the data table; columns that it does not name keep their
@@ -138,10 +138,12 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
         names = self._names(types)
         unknown = [key for key in keys if key not in names]
         require(not unknown, f"key_columns names {', '.join(unknown)}, which are not written: {', '.join(names)}")
+        key_sources = [source for source, name in zip(types, names, strict=True) if name in keys]
         hook = sql_hook(self.sql_conn_id, self.hook_params)
         read_date = reader_of_dates(hook)
 
         def values(row: Mapping[str, Any]) -> list[Any]:
+            _require_keys(row, key_sources)
             given = ((row[name], kind) for name, kind in types.items())
             return [read_date(value) if kind == "date" and value is not None else value for value, kind in given]
 
@@ -164,3 +166,13 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
         names = [mapping.get(name, name) for name in types]
         require(len(set(names)) == len(names), "column_mapping gives several columns the same name")
         return names
+
+
+def _require_keys(row: Mapping[str, Any], key_columns: Sequence[str]) -> None:
+    # To a database, no null equals another.
+    null = [name for name in key_columns if row.get(name) is None]
+    require(
+        not null,
+        f"the row with the id {row['id']} has null in the key columns {', '.join(null)}, so each run would insert it "
+        "again; leave such rows out with filter",
+    )

@@ -100,6 +100,14 @@ def test_an_upsert_into_a_database(execute, table, query):
     assert sorted(query("SELECT * FROM t")) == rows
 
 
+def test_an_upsert_into_a_database_refuses_a_null_key_which_each_run_would_insert_again(execute, table, query):
+    query("CREATE TABLE t (code TEXT UNIQUE, stock REAL)")
+    options = {"sql_table": "t", "sql_conn_id": "shop", "key_columns": "code", "columns": ["stock", "sku"]}
+    with pytest.raises(AirflowFailException, match="the row with the id 3 has null in the key columns sku"):
+        execute(STORE, data_table_id=table.id, column_mapping={"sku": "code"}, **options)
+    assert query("SELECT * FROM t") == []
+
+
 @pytest.mark.parametrize("options", [{"mode": "replace"}, {"mode": "append"}, {"key_columns": "sku"}])
 def test_a_table_that_does_not_exist_is_named_before_any_row_is_read(execute, table, query, simulator, options):
     simulator.clear_requests()
