@@ -78,7 +78,7 @@ class TableLineageOperator(ServiceBaseOperator):
 
     def _written(self) -> int | None:
         counts = [self._result[name] for name in _WRITTEN if name in self._result] if self._result else []
-        return sum(counts) if counts else None
+        return sum(counts) if counts and None not in counts else None
 
     def _emit_asset(self, context: Context, table_id: str, extra: dict[str, Any]) -> None:
         from airflow.providers.common.compat.sdk import Asset, AssetAlias

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import Any
 
@@ -13,7 +14,11 @@ from airflow.providers.sqlite.hooks.sqlite import SqliteHook
 from airflow_provider_service._core.lineage.facets import of_file, of_query, of_sql_table
 from airflow_provider_service._core.lineage.headers import parent_headers
 from airflow_provider_service.client.errors import ServiceError
-from airflow_provider_service.operators.rows import ServiceDeleteRowsOperator, ServiceInsertRowsOperator
+from airflow_provider_service.operators.rows import (
+    ServiceDeleteRowsOperator,
+    ServiceInsertRowsOperator,
+    ServiceUpdateRowsOperator,
+)
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.transfers.data_table_to_sql import ServiceDataTableToSqlOperator
@@ -63,6 +68,19 @@ def test_nothing_is_asked_for_lineage(simulator, table) -> None:
     simulator.clear_requests()
     DefaultExtractor(task).extract()
     assert simulator.requests == []
+
+
+def test_a_table_is_an_output_even_if_its_changed_rows_cannot_be_counted(
+    namespace, simulator, client, table, monkeypatch
+) -> None:
+    small = {"conn_type": "n8n", "host": simulator.base_url, "password": simulator.api_key}
+    monkeypatch.setenv("AIRFLOW_CONN_SMALL", json.dumps({**small, "extra": {"max_answer_mib": 1}}))
+    client.data_table_rows.insert(table.id, [{"sku": "a", "shop": "x" * 2000}] * 600)
+    options = {"data_table_id": table.id, "filter": FILTER, "data": {"stock": 1}, "service_conn_id": "small"}
+    _, after = extracted(ServiceUpdateRowsOperator(task_id="t", **options))
+    [output] = after.outputs
+    assert names([output]) == [(namespace, f"data_tables/{table.id}")]
+    assert "outputStatistics" not in output.outputFacets
 
 
 def test_a_preview_reads_the_table(namespace, table) -> None:
