@@ -176,6 +176,22 @@ def test_a_table_is_created_with_types_and_gets_columns(execute, client, query):
     assert rows == [(None, None, "2026-01-02T00:00:00.000Z", 1), ("x", 1.5, None, 1)]
 
 
+@pytest.mark.parametrize("content", ["sku,amount\na,5\n", "sku,amount\n"])
+def test_a_type_for_a_column_that_nobody_has_is_refused(execute, table, writes, tmp_path, content):
+    path, options = tmp_path / "in.csv", {"data_table_id": table.id, "add_columns": True, "key_columns": "sku"}
+    path.write_text(content)
+    with pytest.raises(AirflowFailException, match="column_types names 'Amount', which neither the table nor"):
+        execute(READ, path=str(path), column_types={"Amount": "number", "stock": "number"}, **options)
+    assert writes() == []
+
+
+def test_rows_of_json_lines_may_all_lack_a_column_with_a_type(execute, client, tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"sku": "a"}\n')
+    options = {"data_table_name": "new", "create_table": True, "column_types": {"discount": "number"}}
+    done = execute(READ, path=str(tmp_path / "in.jsonl"), mode="replace", **options)
+    assert done["added_columns"] == ["sku"]
+
+
 def test_rows_that_are_left_out_choose_neither_columns_nor_types(execute, client, tmp_path):
     source = tmp_path / "in.jsonl"
     source.write_text(

@@ -118,6 +118,7 @@ class GrowingTypes(dict[str, str]):
         super().__init__(stored)
         self._stored, self._may_grow, self._declared = dict(stored), may_grow, dict(declared or {})
         self._undecided: set[str] = set()
+        self._absent = self._declared.keys() - stored.keys()
         self._before: tuple[dict[str, str], set[str]] | None = None
         for name, kind in self._declared.items():
             if kind not in COLUMN_TYPES:
@@ -161,11 +162,24 @@ class GrowingTypes(dict[str, str]):
         :param place: how messages refer to the row, whose values are None.
         :raises ServiceInputError: the row has such a column.
         """
+        self._absent -= row.keys()
         if self._may_grow:
             self.grow(row, place)
             self.undo()
         else:
             check_columns(row, self, place)
+
+    def require_declared(self) -> None:
+        """Require that the table has every column whose type was declared, or the source has named it.
+
+        :raises ServiceInputError: neither has one of them.
+        """
+        if self._absent:
+            names = ", ".join(map(shown, sorted(self._absent)))
+            raise ServiceInputError(
+                f"column_types names {names}, which neither the table nor the source has",
+                not_done="nothing was written",
+            )
 
     @property
     def added(self) -> dict[str, str]:

@@ -219,6 +219,8 @@ class TableTarget:
                     self._reject(rejects, number, given, error)
             if columns or progress.count:
                 mapping.require_used()
+            if columns:
+                types.require_declared()
         progress.report()
         checked.report()
         if self._rejected:
