@@ -109,6 +109,13 @@ def test_values_that_no_column_holds_are_refused_by_their_column(value) -> None:
         typed_row(row, TYPES, "row 1")
 
 
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_a_date_of_pandas_that_python_cannot_have_is_refused_by_its_column(zone) -> None:
+    days = pd.Series([0, 253402300800], dtype="datetime64[s]").dt.tz_localize(zone)
+    with pytest.raises(ServiceInputError, match=r"rows: column 'd' has a value that cannot be read: year 10000 is out"):
+        list(rows_in(pd.DataFrame({"d": days})))
+
+
 @pytest.mark.parametrize("name", list(TYPES))
 def test_a_missing_date_of_pandas_in_plain_rows_is_no_value(name) -> None:
     [row] = rows_in([{name: pd.NaT}])

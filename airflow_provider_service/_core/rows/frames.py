@@ -106,15 +106,20 @@ def _pandas_rows(frame: Any, note_columns: NoteColumns) -> Generator[SourceRow, 
     for start in range(0, len(frame), BATCH_ROWS):
         chunk = frame.iloc[start : start + BATCH_ROWS]
         chunk = chunk.reset_index(level=levels) if levels else chunk
-        columns = [_pandas_values(chunk.iloc[:, position]) for position in range(len(names))]
+        columns = [_pandas_values(name, chunk.iloc[:, position]) for position, name in enumerate(names)]
         for values in zip(*columns, strict=True):
             yield dict(zip(names, values, strict=True))
 
 
-def _pandas_values(column: Any) -> list[Any]:
+def _pandas_values(name: str, column: Any) -> list[Any]:
     # pandas marks missing values in many ways, NaN among them.
     pairs = zip(column.tolist(), column.isna().tolist(), strict=True)
-    return [None if is_missing else _python_value(value) for value, is_missing in pairs]
+    try:
+        return [None if is_missing else _python_value(value) for value, is_missing in pairs]
+    except (ValueError, OverflowError) as error:
+        raise ServiceInputError(
+            f"rows: column {name!r} has a value that cannot be read: {error}", not_done="nothing was written"
+        ) from error
 
 
 def _python_value(value: Any) -> Any:
