@@ -125,8 +125,8 @@ class HookDataTables(DataTables):
         :param project_id: id of the project in which to look up the name; None (the default) for any project.
         :param project_name: exact name of that project, instead of its id.
         :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``; None for all rows.
-        :param search: text that a row must contain in any column, regardless of case, or with ``%`` a pattern for a
-            whole value; None for all rows.
+        :param search: text that a row must contain in any column, regardless of the case of A to Z, or with ``%`` a
+            pattern for a whole value; None for all rows.
         :param columns: columns to read, in order; None (the default) for all of them, including those of the service.
         :returns: a ``pyarrow.Table``: ``id`` as int64, numbers as float64, dates as timestamps of milliseconds in UTC.
         :raises ServiceInputError: pyarrow is not installed, a column is unknown, or the filter has no condition or a
@@ -155,8 +155,8 @@ class HookDataTables(DataTables):
         :param project_id: id of the project in which to look up the name; None (the default) for any project.
         :param project_name: exact name of that project, instead of its id.
         :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``; None for all rows.
-        :param search: text that a row must contain in any column, regardless of case, or with ``%`` a pattern for a
-            whole value; None for all rows.
+        :param search: text that a row must contain in any column, regardless of the case of A to Z, or with ``%`` a
+            pattern for a whole value; None for all rows.
         :param columns: columns to read, in order; None (the default) for all of them, including those of the service.
         :returns: a ``pandas.DataFrame`` whose types do not depend on the values: ``id`` as int64, numbers as float64
             (null is NaN), booleans as ``boolean`` (null is ``pd.NA``), dates as ``datetime64[ms, UTC]`` (null is

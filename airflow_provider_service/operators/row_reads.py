@@ -39,8 +39,8 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         "value": 10}]}``; the page *Data tables* lists them. None (the default) for all rows.
     :param sort_by: column to sort by, followed by ``:asc`` or ``:desc``; None (the default) for the order of insertion,
         in which no row is missed because others are deleted while a table of several pages is read.
-    :param search: text that a row must contain in any column, regardless of case, or with ``%`` a pattern for a whole
-        value; None (the default) for all rows.
+    :param search: text that a row must contain in any column, regardless of the case of A to Z, or with ``%`` a
+        pattern for a whole value; None (the default) for all rows.
     :param columns: columns to read, in order, which may include ``id``, ``createdAt`` and ``updatedAt``; None (the
         default) for all of them.
     :param path: file to write, a path in an existing directory or an address such as ``s3://conn_id@bucket/key.csv``;

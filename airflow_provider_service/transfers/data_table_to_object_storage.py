@@ -36,8 +36,8 @@ class ServiceDataTableToObjectStorageOperator(ServiceUnloadTableOperator):
     :param project_name: exact name of that project, instead of its id.
     :param filter: conditions on columns, as ``{"type": "and", "filters": [{"columnName": "stock", "condition": "lt",
         "value": 10}]}``; the page *Data tables* lists them. None (the default) for all rows.
-    :param search: text that a row must contain in any column, regardless of case, or with ``%`` a pattern for a whole
-        value; None (the default) for all rows.
+    :param search: text that a row must contain in any column, regardless of the case of A to Z, or with ``%`` a
+        pattern for a whole value; None (the default) for all rows.
     :param columns: columns to transfer, in order, which may include ``id``, ``createdAt`` and ``updatedAt``; None (the
         default) for all of them.
     :param neutralize_formulas: put an apostrophe before text in a ``.csv`` file that a spreadsheet would evaluate as a

@@ -57,8 +57,8 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
     :param project_name: exact name of that project, instead of its id.
     :param filter: conditions on columns, as ``{"type": "and", "filters": [{"columnName": "stock", "condition": "lt",
         "value": 10}]}``; the page *Data tables* lists them. None (the default) for all rows.
-    :param search: text that a row must contain in any column, regardless of case, or with ``%`` a pattern for a whole
-        value; None (the default) for all rows.
+    :param search: text that a row must contain in any column, regardless of the case of A to Z, or with ``%`` a
+        pattern for a whole value; None (the default) for all rows.
     :param columns: columns to transfer, in order, which may include ``id``, ``createdAt`` and ``updatedAt``; None (the
         default) for all but these three.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.

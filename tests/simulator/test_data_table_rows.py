@@ -82,6 +82,13 @@ def test_search(api: Api, filled: str, search: str, wanted: list[int]) -> None:
     assert found(api, filled, f"search={encoded(search)}") == wanted
 
 
+@pytest.mark.parametrize(("text", "wanted"), [("müLLER", [1]), ("MÜLL", [2]), ("müller%", [1])])
+def test_only_the_case_of_a_to_z_is_ignored(api: Api, rows: str, text: str, wanted: list[int]) -> None:
+    insert(api, rows, [{"s": "Müller"}, {"s": "MÜLLER"}])
+    assert found(api, rows, f"search={encoded(text)}") == wanted
+    assert found(api, rows, f"filter={encoded(condition('s', 'ilike', text))}") == wanted
+
+
 def test_large_tables_are_quick(api: Api, rows: str) -> None:
     began = time.process_time()
     for _ in range(2):

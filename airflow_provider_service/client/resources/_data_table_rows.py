@@ -64,8 +64,8 @@ class DataTableRows(Resource):
         :param filter: only rows that meet it.
         :param sort_by: column, then ``:asc`` or ``:desc``; by default ``id:asc``. The service answers 500 if the
             table lacks the column.
-        :param search: only rows with this text in any column, in upper or lower case. With the wildcard ``%``, it is a
-            pattern for the whole value.
+        :param search: only rows with this text in any column, regardless of the case of A to Z. With the wildcard
+            ``%``, it is a pattern for the whole value.
         :param limit: maximum number of rows; None for all.
         :raises ServiceInputError: a search, and a filter of the type ``"or"`` with several conditions: the service
             would search only among the rows that meet the last one.

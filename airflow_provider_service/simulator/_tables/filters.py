@@ -115,8 +115,11 @@ def _ordering(column: str, column_type: str, value: Any, compare: Callable[[Any,
 
 
 def pattern(text: str, *, ignore_case: bool) -> Callable[[str], bool]:
-    """A LIKE match: ``%`` is the only wildcard; a text without it may occur anywhere."""
+    """A LIKE match: ``%`` is the only wildcard; a text without it may occur anywhere.
+
+    :param ignore_case: whether upper and lower case are equal, as in SQLite: only for A to Z
+    """
     wildcard = text if "%" in text else f"%{text}%"
-    flags = re.DOTALL | (re.IGNORECASE if ignore_case else 0)
+    flags = re.DOTALL | (re.IGNORECASE | re.ASCII if ignore_case else 0)
     expression = re.compile(".*".join(re.escape(part) for part in wildcard.split("%")), flags)
     return lambda candidate: expression.fullmatch(candidate) is not None
