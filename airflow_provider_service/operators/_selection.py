@@ -28,6 +28,13 @@ if TYPE_CHECKING:
     from airflow_provider_service._airflow.task_arguments import Duration, Templated
 
 
+def _narrowing_project(all_workflows: bool, project_id: str | None, project_name: str | None) -> None:
+    require(
+        not all_workflows or (project_id is None and project_name is None),
+        "a project can only narrow workflow_name; all_workflows=True is for the workflows of every project",
+    )
+
+
 class SelectedExecutionsOperator(ServiceBaseOperator):
     """Base class for operators on executions that are selected by workflow and time."""
 
@@ -41,6 +48,7 @@ class SelectedExecutionsOperator(ServiceBaseOperator):
     operator_extra_links = (ServicePageLink(),)
     references = (OPTIONAL_WORKFLOW, PROJECT)
     checks = {"all_workflows": require_flag, "older_than": optional(SECONDS_OR_ZERO)}
+    joint_checks = {("all_workflows", *PROJECT.fields): _narrowing_project}
 
     def __init__(
         self,

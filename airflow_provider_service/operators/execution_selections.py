@@ -35,7 +35,7 @@ class ServiceStopExecutionsOperator(SelectedExecutionsOperator):
     :param workflow_name: exact name of the workflow, instead of its id; archived ones do not count.
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
-    :param all_workflows: True to stop executions of every workflow; False by default.
+    :param all_workflows: True to stop executions of every workflow, in every project; False by default.
     :param status: one or several of ``"queued"``, ``"running"`` and ``"waiting"``; None (the default) for all of them.
     :param started_before: only executions that started before this time: a datetime with a time zone, or text, in which
         a missing time zone means UTC.
@@ -99,7 +99,7 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
     :param workflow_name: exact name of the workflow, instead of its id; archived ones do not count.
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
-    :param all_workflows: True to select from the executions of every workflow; False by default.
+    :param all_workflows: True to select from the executions of every workflow, in every project; False by default.
     :param status: select one or several of success, error, canceled, crashed, new, waiting and unknown; None (the
         default) for those that have ended.
     :param started_before: select executions that started before this time: a datetime with a time zone, or text, in

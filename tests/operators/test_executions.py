@@ -140,6 +140,17 @@ def test_a_template_for_the_status_is_checked_once_it_is_rendered(execute, simul
     assert not simulator.requests
 
 
+@pytest.mark.parametrize("operator", [ServiceStopExecutionsOperator, ServiceDeleteExecutionsOperator])
+@pytest.mark.parametrize("project", ["project_id", "project_name"])
+def test_a_project_with_all_workflows_is_refused(execute, simulator, operator, project):
+    message = "a project can only narrow workflow_name"
+    with pytest.raises(errors.ServiceInputError, match=message):
+        operator(task_id="task", all_workflows=True, **{project: "Sales"})
+    with pytest.raises(AirflowFailException, match=message):
+        execute(operator, all_workflows=True, **{project: "{{ 'Sales' }}"})
+    assert not simulator.requests
+
+
 # ---------------------------------------------------------------- delete
 
 
