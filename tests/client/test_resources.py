@@ -117,6 +117,7 @@ def test_a_date_and_time_without_a_time_zone_is_not_sent(
         (lambda client: client.executions.stop_many([]), "status must be a list of at least one status"),
         (lambda client: client.executions.stop_many("running"), "status must be a list"),
         (lambda client: client.executions.stop_many(["running"], workflow_id=" "), "workflow_id must not be empty"),
+        (lambda client: client.executions.stop_many(["running"], workflow_id="all"), "must be the id of a workflow"),
         (lambda client: client.executions.get("abc"), "whole number from 1, not 'abc'"),
         (lambda client: client.executions.delete(0), "whole number from 1, not 0"),
         (lambda client: client.executions.stop(-1), "whole number from 1"),

@@ -140,6 +140,13 @@ def test_a_template_for_the_status_is_checked_once_it_is_rendered(execute, simul
     assert not simulator.requests
 
 
+def test_the_word_that_means_every_workflow_is_no_id(execute, client, simulator, workflow_id):
+    running = simulator.start_execution(workflow_id)
+    with pytest.raises(AirflowFailException, match="workflow_id must be the id of a workflow, not 'all'"):
+        execute(ServiceStopExecutionsOperator, workflow_id="{{ 'all' }}")
+    assert client.executions.get(running).status == "running"
+
+
 @pytest.mark.parametrize("operator", [ServiceStopExecutionsOperator, ServiceDeleteExecutionsOperator])
 @pytest.mark.parametrize("project", ["project_id", "project_name"])
 def test_a_project_with_all_workflows_is_refused(execute, simulator, operator, project):

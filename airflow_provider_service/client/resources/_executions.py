@@ -173,11 +173,13 @@ class Executions(Resource):
         :param workflow_id: only those of the workflow; without it, those of EVERY workflow.
         :param started_after: only those that started after this time: a datetime with a time zone, or ISO 8601 text.
         :param started_before: only those that started before this time: a datetime with a time zone, or ISO 8601 text.
-        :raises ServiceInputError: ``status`` or the id is empty, or a datetime has no time zone.
+        :raises ServiceInputError: ``status`` or the id is empty, the id is "all", or a datetime has no time zone.
         :raises ServiceNotFoundError: no such workflow for this key.
         """
         require(not isinstance(status, str) and len(status) > 0, "status must be a list of at least one status")
         require_id("workflow_id", workflow_id)
+        # To the service, this word means every workflow.
+        require(workflow_id != "all", "workflow_id must be the id of a workflow, not 'all'; leave it out for all")
         body = without_none(
             status=status,
             workflowId=workflow_id,
