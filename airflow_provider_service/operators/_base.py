@@ -26,6 +26,20 @@ if TYPE_CHECKING:
     from airflow_provider_service.links.service import ServiceLink
 
 
+#: Template fields that say on what a task acts. Of those that belong together, one suffices.
+_CHOOSING_FIELDS = (
+    ("workflow_id", "workflow_name", "execution_ids"),
+    ("project_id", "project_name"),
+    ("destination_project_id", "destination_project_name"),
+    ("parent_folder_id", "parent_folder_name"),
+    ("tag_id", "tag_name"),
+    ("credential_id", "credential_name"),
+    ("filter", "row_ids"),
+    *((name,) for name in ("status", "started_before", "workflow_names", "names", "kinds", "types", "object_ids")),
+    *((name,) for name in ("search", "columns", "categories", "version", "version_id")),
+)
+
+
 class ServiceBaseOperator(CheckedArguments, BaseOperator):
     """Base class of all operators.
 
@@ -41,6 +55,8 @@ class ServiceBaseOperator(CheckedArguments, BaseOperator):
     context_names: ClassVar[Sequence[str]] = ("ti",)
     #: The addresses that this process has pushed, by XCom key; None until it begins the task.
     pushed_links: dict[str, str] | None = None
+    #: The template fields that had a value before they were rendered.
+    _given_fields: Sequence[str] = ()
     ui_color = "#ede9fe"
 
     def __init__(self, *, service_conn_id: Templated[str] = "service_default", **kwargs: Unpack[TaskArguments]) -> None:
@@ -53,6 +69,7 @@ class ServiceBaseOperator(CheckedArguments, BaseOperator):
             require_context(context, self.context_names)
             self.pushed_links = {}
             self._refuse_blank_fields()
+            self._refuse_fields_without_value()
             self.check_arguments(are_rendered=True)
             result = self.perform(context)
             self.note_result(context, result)
@@ -77,6 +94,20 @@ class ServiceBaseOperator(CheckedArguments, BaseOperator):
             value = revealed(getattr(self, name))
             is_blank = isinstance(value, str) and not value.strip()
             require(not is_blank or name in self.blank_fields, f"{name} is empty; give a value, or leave it out")
+
+    def _do_render_template_fields(self, parent: Any, *args: Any, **kwargs: Any) -> None:
+        # The only rendering method that plain and mapped tasks share. Airflow also calls it for what is inside a field.
+        if parent is self:
+            self._given_fields = [name for name in self.template_fields if getattr(self, name) is not None]
+        super()._do_render_template_fields(parent, *args, **kwargs)
+
+    def _refuse_fields_without_value(self) -> None:
+        # The output of another task can be None, and so can a template that renders to a native object. Without such a
+        # value, the task would act on more than the DAG says.
+        for names in _CHOOSING_FIELDS:
+            given = [name for name in names if name in self._given_fields]
+            is_left = any(getattr(self, name) is not None for name in given)
+            require(is_left or not given, f"{' and '.join(given)} is None; give a value, or leave it out")
 
     @cached_property
     def hook(self) -> ServiceHook:

@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.providers.common.compat.sdk import DAG, AirflowFailException
 
 from airflow_provider_service.client.errors import ServiceConfigError, ServiceInputError, ServiceLookupError
 from airflow_provider_service.operators.audit import ServiceGenerateAuditOperator
@@ -17,6 +17,10 @@ from airflow_provider_service.operators.credentials import (
 )
 from airflow_provider_service.operators.data_tables import ServiceCreateDataTableOperator
 from airflow_provider_service.operators.deployment import ServiceCreateOrUpdateWorkflowOperator
+from airflow_provider_service.operators.desired_state import (
+    ServiceEnsureDataTablesOperator,
+    ServiceEnsureVariablesOperator,
+)
 from airflow_provider_service.operators.execution_selections import (
     ServiceDeleteExecutionsOperator,
     ServiceStopExecutionsOperator,
@@ -24,6 +28,7 @@ from airflow_provider_service.operators.execution_selections import (
 from airflow_provider_service.operators.executions import ServiceStopExecutionOperator
 from airflow_provider_service.operators.generic import ServiceOperator
 from airflow_provider_service.operators.insights import ServiceGetInsightsOperator
+from airflow_provider_service.operators.instances import ServiceExportWorkflowsOperator
 from airflow_provider_service.operators.row_reads import ServiceReadRowsOperator
 from airflow_provider_service.operators.rows import (
     ServiceDeleteRowsOperator,
@@ -31,11 +36,16 @@ from airflow_provider_service.operators.rows import (
     ServiceUpdateRowsOperator,
     ServiceUpsertRowsOperator,
 )
-from airflow_provider_service.operators.source_control import ServicePullSourceControlOperator
+from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
+from airflow_provider_service.operators.source_control import (
+    ServicePullSourceControlOperator,
+    ServicePushSourceControlOperator,
+)
 from airflow_provider_service.operators.tags import ServiceCreateTagOperator
 from airflow_provider_service.operators.users import ServiceInviteUsersOperator
 from airflow_provider_service.operators.variables import ServiceCreateVariableOperator, ServiceDeleteVariableOperator
 from airflow_provider_service.operators.workflows import ServiceActivateWorkflowOperator, ServiceSetWorkflowTagsOperator
+from airflow_provider_service.testing import run_task
 
 FILTER = {"filters": [{"columnName": "sku", "condition": "eq", "value": "a"}]}
 DATA_CONNECTION = {"name": "n", "credential_type": "httpBasicAuth", "data_conn_id": "tracker"}
@@ -60,6 +70,10 @@ DELETE_VARIABLE = (ServiceDeleteVariableOperator, {"key": "STAGE"})
 CREATE_CREDENTIAL = (ServiceCreateCredentialOperator, DATA_CONNECTION)
 INVITE = (ServiceInviteUsersOperator, {})
 INSIGHTS = (ServiceGetInsightsOperator, {})
+ENSURE_TABLES = (ServiceEnsureDataTablesOperator, {"data_tables": {}, "prune": True, "prune_prefix": "tmp_"})
+ENSURE_VARIABLES = (ServiceEnsureVariablesOperator, {"variables": {}, "prune": True, "prune_prefix": "TMP_"})
+PUSH = (ServicePushSourceControlOperator, {"commit_message": "nightly"})
+EXPORT = (ServiceExportWorkflowsOperator, {"path": "flows", "remove_stale": True})
 
 
 @pytest.fixture
@@ -243,6 +257,57 @@ def test_the_draft_is_not_activated(execute, client, simulator):
     with pytest.raises(AirflowFailException, match="version_id is empty"):
         execute(ServiceActivateWorkflowOperator, workflow_id=workflow_id, version_id=" {{ nope }} ")
     assert not client.workflows.get(workflow_id).active
+
+
+@pytest.mark.parametrize(
+    ("kind", "field"),
+    [
+        (DELETE, "started_before"),
+        (DELETE, "status"),
+        ((ServiceDeleteExecutionsOperator, {"all_workflows": True}), "execution_ids"),
+        ((ServiceStopExecutionsOperator, {"all_workflows": True}), "workflow_id"),
+        (ENSURE_TABLES, "project_id"),
+        (ENSURE_VARIABLES, "project_name"),
+        (DELETE_VARIABLE, "project_id"),
+        (CREATE_VARIABLE, "project_name"),
+        (PUSH, "object_ids"),
+        (PUSH, "types"),
+        (EXPORT, "workflow_names"),
+        (EXPORT, "tag_name"),
+        ((ServiceActivateWorkflowOperator, {"workflow_id": "w"}), "version_id"),
+    ],
+)
+@pytest.mark.parametrize("value", ["template", "output"])
+def test_none_does_not_make_a_task_act_on_more(simulator, kind, field, value):
+    operator, others = kind
+    with DAG("dag", schedule=None, params={"nothing": None}, render_template_as_native_obj=True):
+        output = ServiceGenerateAuditOperator(task_id="before").output
+        given = "{{ params.nothing }}" if value == "template" else output
+        task = operator(task_id="task", **others, **{field: given})
+    with pytest.raises(AirflowFailException, match=f"^{field} is None; give a value, or leave it out$"):
+        run_task(task, upstream={"before": None})
+    assert not simulator.requests
+
+
+def test_none_is_a_value_of_one_of_two_alternatives_and_of_what_chooses_nothing(client, simulator):
+    workflow_id = simulator.create_webhook_workflow("orders", path="orders")["id"]
+    project = client.projects.create("Sales")
+    client.workflows.transfer(workflow_id, project.id)
+    nothing = "{{ params.nothing }}"
+    with DAG("dag", schedule=None, params={"nothing": None}, render_template_as_native_obj=True):
+        run = ServiceRunWorkflowOperator(
+            task_id="run",
+            workflow_id=ServiceGenerateAuditOperator(task_id="before").output,
+            workflow_name="{{ 'orders' }}",
+            project_id=nothing,
+            project_name="{{ 'Sales' }}",
+            payload=nothing,
+        )
+        delete = ServiceDeleteExecutionsOperator(task_id="delete", workflow_id=nothing, execution_ids="{{ [1] }}")
+        audit = ServiceGenerateAuditOperator(task_id="audit", days_abandoned_workflow=nothing, report_path=nothing)
+    assert run_task(run, upstream={"before": None}).return_value["status"] == "success"
+    assert run_task(delete).return_value["deleted"] == 1
+    assert "findings" in run_task(audit).return_value
 
 
 @pytest.mark.parametrize("selection", [{"workflow_id": ""}, {"project_id": " "}, {"workflow_id": 5}])
