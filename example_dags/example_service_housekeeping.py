@@ -19,7 +19,7 @@ with DAG(
     tags=["service", "example"],
 ) as dag:
     stop_hanging = ServiceStopExecutionsOperator(
-        task_id="stop_hanging", all_workflows=True, status=["running", "queued"], older_than=timedelta(days=1)
+        task_id="stop_hanging", all_workflows=True, status="running", older_than=timedelta(days=1)
     )
 
     # With preview=True, it only reports what it would delete.

@@ -28,8 +28,21 @@ _STOPPABLE = ("queued", "running", "waiting")
 _MAX_IDS_IN_XCOM = 100
 
 
+def _with_start_times(
+    status: str | Sequence[str] | None, started_before: datetime | str | None, older_than: Duration | None
+) -> None:
+    is_timed = started_before is not None or older_than is not None
+    require(
+        not is_timed or status is None or "queued" not in ([status] if isinstance(status, str) else status),
+        "status 'queued' cannot be combined with started_before or older_than, because an execution in the queue has "
+        "no start time: stop queued executions in a task of their own, without a time",
+    )
+
+
 class ServiceStopExecutionsOperator(SelectedExecutionsOperator):
     """Stop all executions that match a selection. Safe to repeat, but a repeat also stops those that started since.
+
+    An execution in the queue has no start time, so a selection by time does not include it.
 
     :param workflow_id: only executions of this workflow; give a workflow or ``all_workflows=True``.
     :param workflow_name: exact name of the workflow, instead of its id; archived ones do not count.
@@ -37,6 +50,7 @@ class ServiceStopExecutionsOperator(SelectedExecutionsOperator):
     :param project_name: exact name of that project, instead of its id.
     :param all_workflows: True to stop executions of every workflow, in every project; False by default.
     :param status: one or several of ``"queued"``, ``"running"`` and ``"waiting"``; None (the default) for all of them.
+        ``"queued"`` cannot be combined with a time.
     :param started_before: only executions that started before this time: a datetime with a time zone, or text, in which
         a missing time zone means UTC.
     :param older_than: only executions that started longer ago than this: seconds, or a timedelta; not with
@@ -46,6 +60,10 @@ class ServiceStopExecutionsOperator(SelectedExecutionsOperator):
     """
 
     checks = {**SelectedExecutionsOperator.checks, "status": some_of(*_STOPPABLE)}
+    joint_checks = {
+        **SelectedExecutionsOperator.joint_checks,
+        ("status", "started_before", "older_than"): _with_start_times,
+    }
 
     def __init__(
         self,

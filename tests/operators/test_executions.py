@@ -140,6 +140,20 @@ def test_a_template_for_the_status_is_checked_once_it_is_rendered(execute, simul
     assert not simulator.requests
 
 
+@pytest.mark.parametrize("time", [{"older_than": 0}, {"started_before": "2026-01-31"}])
+def test_what_is_queued_cannot_be_selected_by_time(execute, simulator, workflow_id, time):
+    simulator.start_execution(workflow_id, status="new")
+    message = "status 'queued' cannot be combined with started_before or older_than"
+    for status in ("queued", ["running", "queued"]):
+        with pytest.raises(errors.ServiceInputError, match=message):
+            ServiceStopExecutionsOperator(task_id="task", all_workflows=True, status=status, **time)
+    with pytest.raises(AirflowFailException, match=message):
+        execute(ServiceStopExecutionsOperator, all_workflows=True, status="{{ 'queued' }}", **time)
+    assert not simulator.requests
+    assert execute(ServiceStopExecutionsOperator, all_workflows=True, **time)["stopped"] == 0
+    assert execute(ServiceStopExecutionsOperator, all_workflows=True, status="queued")["stopped"] == 1
+
+
 def test_the_word_that_means_every_workflow_is_no_id(execute, client, simulator, workflow_id):
     running = simulator.start_execution(workflow_id)
     with pytest.raises(AirflowFailException, match="workflow_id must be the id of a workflow, not 'all'"):
