@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service._airflow.task_arguments import Duration, TaskArguments, Templated
+    from airflow_provider_service.client.errors import ServiceNotFoundError
     from airflow_provider_service.client.models import Execution
     from airflow_provider_service.operators.results import DeleteExecutionsResult, StopSelectionResult
 
@@ -107,12 +108,12 @@ class ServiceStopExecutionsOperator(SelectedExecutionsOperator):
 
 
 class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
-    """Delete executions by id, or those that match a selection. Safe to repeat.
+    """Delete executions by id, or those that match a selection. Safe to repeat with ``if_missing="ignore"``.
 
     Without ``status``, only executions that have ended are selected. Running executions cannot be deleted. An execution
     that never left the queue has no start time, so a selection by time does not include it.
 
-    :param execution_ids: ids of the executions; give either ids or a selection.
+    :param execution_ids: ids of the executions; give either ids or a selection. Repeated ids count once.
     :param workflow_id: select executions of this workflow; give a workflow or ``all_workflows=True``.
     :param workflow_name: exact name of the workflow, instead of its id; archived ones do not count.
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
@@ -127,7 +128,8 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
     :param max_deletions: maximum number of executions of a selection to delete, 1000 by default; the rest is left for
         another run.
     :param preview: True to return what would be deleted, without deleting it; False by default.
-    :param if_missing: what to do if an execution does not exist: ``"ignore"`` (the default) or ``"fail"``.
+    :param if_missing: what to do if an execution does not exist: ``"ignore"`` (the default) or ``"fail"``, which fails
+        the task once the others are deleted. A repeat then fails too, even one by itself after an answer was lost.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`DeleteExecutionsResult`: the numbers of executions that were given or selected, of those that
         were deleted and of those that were missing (the last two are 0 with ``preview``), whether the selection has
@@ -184,7 +186,8 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
         most = read_count("max_deletions", self.max_deletions)
         ids, more = self._chosen(most)
         url = self.link(context)
-        missing = 0 if self.preview else sum(not self._delete(execution_id) for execution_id in ids)
+        errors = [] if self.preview else [error for one in ids if (error := self._delete(one)) is not None]
+        missing = len(errors)
         deleted = 0 if self.preview else len(ids) - missing
         self.log.info(
             "Executions %s: %d%s; see %s",
@@ -195,6 +198,8 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
         )
         if more:
             self.log.warning("The selection has more than max_deletions=%d executions", most)
+        if errors and self.if_missing == "fail":
+            raise errors[0]
         return {
             "selected": len(ids),
             "deleted": deleted,
@@ -213,7 +218,7 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
                 "give either execution_ids, or a selection by workflow or all_workflows=True",
             )
             ids = as_list("execution_ids", self.execution_ids)
-            return [str(read_count("each of execution_ids", one)) for one in ids], False
+            return list(dict.fromkeys(str(read_count("each of execution_ids", one)) for one in ids)), False
         self.require_workflow()
         # All ids are read before the first deletion, because deletions change what later pages contain.
         selected = list(islice(self._selected(), most + 1))
@@ -238,7 +243,8 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
             return (one for one in read() if one.started_at is not None and one.started_at < latest_start)
         return chain(first, listed)
 
-    def _delete(self, execution_id: str) -> bool:
+    def _delete(self, execution_id: str) -> ServiceNotFoundError | None:
+        """Delete an execution; return the error if it does not exist."""
         from airflow.providers.common.compat.sdk import AirflowException
 
         from airflow_provider_service.client.errors import ServiceInvalidRequestError, ServiceNotFoundError
@@ -248,8 +254,6 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
         except ServiceInvalidRequestError as error:
             # The execution is running. Of all refusals of a request, only this one may not recur in a retry.
             raise AirflowException(str(error)) from error
-        except ServiceNotFoundError:
-            if self.if_missing == "fail":
-                raise
-            return False
-        return True
+        except ServiceNotFoundError as error:
+            return error
+        return None

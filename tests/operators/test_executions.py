@@ -187,6 +187,23 @@ def test_deleting_by_id_twice(execute, client, simulator, workflow_id):
         execute(ServiceDeleteExecutionsOperator, execution_ids=gone, if_missing="fail")
 
 
+def test_one_that_is_missing_fails_the_task_once_the_others_are_deleted(execute, client, simulator, workflow_id):
+    first, second = (simulator.start_execution(workflow_id, status="error") for _ in range(2))
+    simulator.inject("status", status=500, method="DELETE", path=f"/executions/{second}$")
+    ids = {"execution_ids": [first, second], "if_missing": "fail"}
+    with pytest.raises(errors.ServiceServerError):
+        execute(ServiceDeleteExecutionsOperator, **ids)
+    with pytest.raises(errors.ServiceNotFoundError, match=f"/executions/{first}"):
+        execute(ServiceDeleteExecutionsOperator, **ids)
+    assert held(client) == set()
+
+
+def test_an_id_that_is_given_twice_is_deleted_once(execute, simulator, workflow_id):
+    one = simulator.start_execution(workflow_id, status="error")
+    done = execute(ServiceDeleteExecutionsOperator, execution_ids=[one, int(one)], if_missing="fail")
+    assert (done["selected"], done["deleted"], done["missing"], done["execution_ids"]) == (1, 1, 0, [one])
+
+
 @pytest.mark.parametrize("version", ["2.20.12", "2.41.1"])
 def test_deleting_old_executions_leaves_active_ones(
     execute, client, simulator, link, workflow_id, other_workflow_id, version
