@@ -158,10 +158,10 @@ class ServicePushSourceControlOperator(_SourceControlOperator):
     push has ended and shows no progress, so the task cannot be deferred.
 
     :param commit_message: message of the commit, 1 to 1000 characters.
-    :param types: types of the objects to push, such as workflow, credential, tags or variables; None (the default) for
-        all.
+    :param types: types of the objects to push: workflow, credential, tags, variables, file, folders, project or
+        datatable; None (the default) for all.
     :param object_ids: ids of the objects to push, such as those of workflows; None (the default) for all that have
-        changed.
+        changed. An empty list pushes nothing.
     :param force: True to push conflicting changes as well, which replaces those in the branch; with False, the default,
         conflicts fail the task, and nothing is pushed.
     :param preview: True to return what would be pushed, without pushing it; False by default.
@@ -199,13 +199,15 @@ class ServicePushSourceControlOperator(_SourceControlOperator):
 
     def perform(self, context: Context) -> SourceControlResult:
         """Read the changes, push the selected ones, and return them."""
+        from airflow_provider_service._core.instances.source_control import read_types
+
         timeout = read_seconds("timeout", self.timeout)
         message = self.commit_message
         require(
             isinstance(message, str) and len(message) <= _MAX_MESSAGE_CHARS,
             f"commit_message must be text of 1 to {_MAX_MESSAGE_CHARS} characters",
         )
-        types = None if self.types is None else as_texts("types", self.types)
+        types = read_types(self.types)
         object_ids = None if self.object_ids is None else as_texts("object_ids", self.object_ids)
         url = self.link_to(context, ServicePageLink(), SOURCE_CONTROL_PAGE)
         files = [

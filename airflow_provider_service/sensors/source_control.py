@@ -34,8 +34,8 @@ class ServiceSourceControlSensor(PollingSensor):
 
     :param direction: ``"pull"`` (the default) for what the branch has, ``"push"`` for what the instance has.
     :param state: ``"changed"`` (the default) to wait until there are changes, ``"unchanged"`` until there are none.
-    :param types: types of the objects that count, such as workflow, credential, tags or variables; None, the default,
-        for all of them.
+    :param types: types of the objects that count: workflow, credential, tags, variables, file, folders, project or
+        datatable; None, the default, for all of them.
     :param fault_tolerance: seconds, or a timedelta, for which polls may keep failing before the task fails; 300 seconds
         by default.
     :param deferrable: wait in the triggerer; the default is Airflow's ``[operators] default_deferrable``.

@@ -153,7 +153,7 @@ CASES: dict[str, Case] = {
     "ServiceRunWorkflowOperator.files": Case(FILES, RUN, "status", ("success", "success", "success")),
     "ServiceRunWorkflowOperator.webhook_headers": Case(HEADERS, RUN, "status", ("success", "success", "success")),
     "ServicePushSourceControlOperator.types": Case(
-        ([], ["workflow"], ["workflow", "tags"]), {"commit_message": "m"}, "count", (0, 4, 4)
+        ([], ["workflow"], ["workflow", "tags"]), {"commit_message": "m"}, "count", (Refused("types is empty"), 4, 4)
     ),
     "ServicePushSourceControlOperator.object_ids": Case(
         ([], ["{hook}"], ["{hook}", "{other}"]), {"commit_message": "m"}, "count", (0, 1, 2)

@@ -143,6 +143,8 @@ def test_a_conflict_that_appears_while_pushing_fails_with_the_files(execute, sim
     [
         ({"commit_message": "x" * 1001}, "commit_message must be text of 1 to 1000 characters"),
         ({"types": "workflow"}, "types must be a list, not str"),
+        ({"types": []}, "types is empty; leave it out for all types"),
+        ({"types": ["tags", "workflows"]}, "each of types must be one of credential, workflow, tags, .*, not 'workflo"),
         ({"object_ids": [""]}, "each of object_ids must be text that is not empty"),
     ],
 )

@@ -146,6 +146,7 @@ def test_a_server_without_source_control_fails_for_good(mode: Mode, simulator: S
         ({"state": "done"}, "state must be one of changed, unchanged"),
         ({"types": []}, "types is empty"),
         ({"types": "tags"}, "types must be"),
+        ({"types": ["tag"]}, "each of types must be one of credential, workflow, tags"),
     ],
 )
 def test_what_cannot_be_waited_for_fails_for_good(

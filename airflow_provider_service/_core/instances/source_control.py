@@ -40,9 +40,7 @@ class SourceControlCheck:
         """
         require_choice("direction", direction, get_args(SourceControlDirection))
         require_choice("state", state, get_args(SourceControlState))
-        chosen = None if types is None else as_texts("types", types)
-        require(chosen is None or chosen, "types is empty; leave it out for all types")
-        return cls(direction, state, chosen)
+        return cls(direction, state, read_types(types))
 
     @property
     def subject(self) -> str:
@@ -71,6 +69,22 @@ class SourceControlCheck:
     def to_arguments(self) -> dict[str, Any]:
         """Return the arguments of the sensor and the trigger for this check."""
         return asdict(self)
+
+
+def read_types(types: Any) -> list[str] | None:
+    """Read the argument that selects types of objects; None for all.
+
+    :raises ServiceInputError: the list is empty, or the service has no such type.
+    """
+    from airflow_provider_service.client.models._source_control import FileType
+
+    if types is None:
+        return None
+    chosen = as_texts("types", types)
+    require(chosen, "types is empty; leave it out for all types")
+    for one in chosen:
+        require_choice("each of types", one, get_args(FileType))
+    return chosen
 
 
 def changes_in(files: Sequence[SourceControlledFile]) -> dict[str, Any]:
