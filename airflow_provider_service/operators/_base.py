@@ -36,7 +36,7 @@ _CHOOSING_FIELDS = (
     ("credential_id", "credential_name"),
     ("filter", "row_ids"),
     *((name,) for name in ("status", "started_before", "workflow_names", "names", "kinds", "types", "object_ids")),
-    *((name,) for name in ("search", "columns", "categories", "version", "version_id")),
+    *((name,) for name in ("search", "columns", "categories", "version", "version_id", "arguments")),
 )
 
 

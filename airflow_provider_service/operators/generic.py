@@ -34,10 +34,11 @@ class ServiceOperator(ServiceBaseOperator):
 
     :param resource: attribute of the hook, e.g. ``"workflows"``.
     :param action: method of the resource, e.g. ``"list_history"``.
-    :param arguments: arguments of the method by name, none by default. They are shown in rendered fields, so pass no
-        secrets. The service's own expressions look like templates: pass them as ``literal("={{ $json.id }}")``, with
-        ``literal`` from ``airflow.sdk`` (``airflow.utils.template`` before Airflow 3), which also accepts a whole
-        mapping, such as a node.
+    :param arguments: arguments of the method by name, none by default. One that renders to None fails the task, because
+        many methods would act on more without it. They are shown in rendered fields, so pass no secrets. The service's
+        own expressions look like templates: pass them as ``literal("={{ $json.id }}")``, with ``literal`` from
+        ``airflow.sdk`` (``airflow.utils.template`` before Airflow 3), which also accepts a whole mapping, such as a
+        node.
     :param limit: maximum number of items of a list to return; 1000 by default. If there are more, the task fails.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: the answer as JSON, with the service's own field names and without secret fields, such as the address
@@ -48,6 +49,8 @@ class ServiceOperator(ServiceBaseOperator):
     template_fields_renderers = {"arguments": "json"}
     operator_extra_links = (ServicePageLink(),)
     checks = {"limit": read_count}
+    #: The arguments of the method that had a value before they were rendered.
+    _given_arguments: Sequence[str] = ()
 
     def __init__(
         self,
@@ -90,9 +93,16 @@ class ServiceOperator(ServiceBaseOperator):
         )
         return methods[self.action]
 
+    def _do_render_template_fields(self, parent: Any, *args: Any, **kwargs: Any) -> None:
+        if parent is self and isinstance(self.arguments, Mapping):
+            self._given_arguments = [name for name, value in self.arguments.items() if value is not None]
+        super()._do_render_template_fields(parent, *args, **kwargs)
+
     def _checked_arguments(self, method: Callable[..., Any]) -> dict[str, Any]:
         arguments = {} if self.arguments is None else self.arguments
         require_mapping("arguments", arguments)
+        for name in self._given_arguments:  # to the client, None means that it was left out, and so often "all"
+            require(arguments.get(name) is not None, f"arguments: {name} is None; give a value, or leave it out")
         signature = inspect.signature(method)
         try:
             signature.bind(**arguments)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException, literal
+from airflow.providers.common.compat.sdk import DAG, AirflowFailException, literal
 
 from airflow_provider_service.client import errors
 from airflow_provider_service.operators.generic import ServiceOperator
 from airflow_provider_service.simulator._samples import webhook_workflow
+from airflow_provider_service.testing import run_task
 
 
 def test_an_object_is_returned_by_the_names_of_the_service(execute, client, link):
@@ -95,6 +96,21 @@ def test_braces_are_kept_as_literals(execute, client, simulator, task_instance):
     created = execute(ServiceOperator, resource="workflows", action="create", arguments=arguments)
     held = client.workflows.get(created["id"])
     assert (held.name, held.nodes[0]["notes"], held.settings["timezone"]) == ("task", "={{ now }}", expression)
+
+
+def test_an_argument_that_renders_to_none_is_not_left_out(client, simulator):
+    running = simulator.start_execution(simulator.create_webhook_workflow("orders", path="orders")["id"])
+    with DAG("dag", schedule=None):
+        before = ServiceOperator(task_id="before", resource="tags", action="list")
+        task = ServiceOperator(
+            task_id="task",
+            resource="executions",
+            action="stop_many",
+            arguments={"status": ["running"], "workflow_id": before.output, "started_before": None},
+        )
+    with pytest.raises(AirflowFailException, match=r"^arguments: workflow_id is None; give a value, or"):
+        run_task(task, upstream={"before": None})
+    assert client.executions.get(running).status == "running"
 
 
 def test_errors_of_the_service_pass(execute):
