@@ -38,7 +38,8 @@ class ServiceRetryExecutionOperator(ServiceStartingOperator):
     unless that retry failed. Clearing the task requests another retry, unless the last one is still active. The service
     does not show who requested a retry, so do not let two tasks retry the same execution at the same time.
 
-    :param execution_id: id of an execution that failed, crashed or was canceled.
+    :param execution_id: id of an execution that failed, crashed or was canceled. One that is still running or waiting
+        fails the task for good, because its retry would run beside it.
     :param load_workflow: True to run the current workflow instead of the one that was saved with the execution; None
         (the default) to leave the choice to the service.
     :param wait_for_completion: wait until the execution has ended; True by default.

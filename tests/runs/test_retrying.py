@@ -237,6 +237,18 @@ def test_what_the_service_does_not_retry(
         task_run(ServiceRetryExecutionOperator, execution_id=99).attempt(1)
 
 
+@pytest.mark.parametrize("status", ["running", "waiting"])
+def test_an_execution_that_has_not_ended_gets_no_retry_beside_it(
+    task_run: MakeRun, simulator: ServiceSimulator, status: str
+) -> None:
+    workflow_id = put(simulator, webhook(), DONE)
+    execution_id = simulator.start_execution(workflow_id, status=status)
+    run = task_run(ServiceRetryExecutionOperator, execution_id=execution_id)
+    with pytest.raises(AirflowFailException, match=f"has not ended, its status is '{status}'; no retry was started"):
+        run.attempt(1)
+    assert (retries(simulator, execution_id), statuses(simulator, workflow_id)) == (0, [status])
+
+
 # ---------------------------------------------------------------- stops
 
 

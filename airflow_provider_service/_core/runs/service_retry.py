@@ -15,7 +15,7 @@ from airflow_provider_service._core.runs import start_and_find
 from airflow_provider_service._core.runs.queued import QueuedExecutions
 from airflow_provider_service._core.runs.search import began_before, list_back
 from airflow_provider_service.client import errors
-from airflow_provider_service.client.errors import ServiceRunInDoubtError, ServiceRunNotStartedError
+from airflow_provider_service.client.errors import ServiceInputError, ServiceRunInDoubtError, ServiceRunNotStartedError
 from airflow_provider_service.client.models._statuses import ENDED_STATUSES
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def resume_or_retry(original: Execution, start: IdempotentStart, *, load_workflo
 
     :param load_workflow: run the current workflow instead of the one that was saved with the execution.
     :raises ServiceRunInDoubtError: an earlier attempt may have requested a retry that cannot be found.
+    :raises ServiceInputError: the execution is still running or waiting; no retry was requested.
     """
     if not start.attempt.is_first:
         found = earlier_retry(original, start)
@@ -40,6 +41,13 @@ def resume_or_retry(original: Execution, start: IdempotentStart, *, load_workflo
                 f"an earlier attempt may have retried execution {original.id}, whose workflow does not keep all its "
                 "executions"
             )
+    if original.status in ("running", "waiting"):
+        # The service would accept it: a running one would run twice at once, and of a waiting one the rest of the wait,
+        # such as an approval, would be skipped.
+        raise ServiceInputError(
+            f"execution {original.id} cannot be retried yet: it has not ended, its status is {original.status!r}",
+            not_done="no retry was started",
+        )
     return start.launch(RetryStarter(original, start, load_workflow=load_workflow))
 
 
