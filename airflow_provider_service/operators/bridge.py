@@ -31,8 +31,9 @@ class ServiceInstallBridgeOperator(ServiceBaseOperator):
 
     The key needs the scopes ``credential:create``, ``tag:create``, ``tag:list``, ``workflow:activate``,
     ``workflow:create``, ``workflow:delete``, ``workflow:list``, ``workflow:read``, ``workflow:update`` and
-    ``workflowTags:update``. If some are missing, the task names them before it changes anything. If two tasks install
-    the bridge at the same time, the later one removes its own bridge and returns the other.
+    ``workflowTags:update``. If some are missing, the task names them before it changes anything. With the scope
+    ``credential:read``, which is optional, it also replaces the bridge's credential if that was deleted. If two tasks
+    install the bridge at the same time, the later one removes its own bridge and returns the other.
 
     :param name: name of the workflow if it has to be created; ``"Airflow bridge"`` by default.
     :param project_id: id of the project of the bridge; None (the default) for the personal project of the key's user.

@@ -163,11 +163,16 @@ def test_missing_scopes_are_named_before_anything_is_changed(execute, simulator,
 EXTRA = {"key_header": "X-N8N-API-KEY"}
 
 
-def test_these_scopes_are_enough(execute, simulator, monkeypatch):
+def test_these_scopes_are_enough_for_every_installation(execute, client, simulator, monkeypatch):
     key = simulator.create_key(scopes=SCOPES)
     connection = {"conn_type": "service", "host": simulator.base_url, "password": key, "extra": EXTRA}
     monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps(connection))
-    assert execute(ServiceInstallBridgeOperator)["outcome"] == "created"
+    made = execute(ServiceInstallBridgeOperator)
+    assert made["outcome"] == "created"
+    assert execute(ServiceInstallBridgeOperator) == {**made, "outcome": "unchanged"}
+    client.workflows.deactivate(made["workflow_id"])
+    assert execute(ServiceInstallBridgeOperator) == {**made, "outcome": "updated"}
+    assert client.workflows.get(made["workflow_id"]).active
 
 
 @pytest.mark.parametrize("extra", [{"bridge_secret": "long enough to share"}, {}], ids=["shared", "of the key"])

@@ -20,7 +20,12 @@ from airflow_provider_service._core.runs.bridge.definition import (
 )
 from airflow_provider_service.client._definitions import is_as_defined, runs_as_defined
 from airflow_provider_service.client._lookup import create_tag
-from airflow_provider_service.client.errors import ServiceInputError, ServiceNotFoundError, ServiceNotOfferedError
+from airflow_provider_service.client.errors import (
+    ServiceInputError,
+    ServiceMissingScopeError,
+    ServiceNotFoundError,
+    ServiceNotOfferedError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -154,7 +159,7 @@ class Installer:
             self._client.credentials.get(existing.id)
         except ServiceNotFoundError:
             return self._new_credential()
-        except ServiceNotOfferedError:
+        except (ServiceNotOfferedError, ServiceMissingScopeError):
             pass
         return existing
 
