@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._airflow.arguments import has_template, refuse, require, require_one_of
@@ -10,7 +10,7 @@ from airflow_provider_service.client import _lookup as lookup
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
-    from airflow_provider_service.client.models import DataTable
+    from airflow_provider_service.client.models import DataTable, Workflow
 
 #: Finds an object by its name; takes the id of the project as ``project_id`` if objects of the kind have one.
 LookUp = Callable[..., Any]
@@ -125,7 +125,7 @@ class Reference(Alternatives):
 
 
 def tag_name_in(arguments: object, client: Resources) -> str | None:
-    """Return the name of the tag that is given by its id or name, as a filter of lists; None if none is given.
+    """Return the name of the tag that is given by its id or name; None if none is given.
 
     :param arguments: object with ``tag_id`` and ``tag_name`` as attributes.
     :raises ServiceLookupError: no tag has the name.
@@ -135,6 +135,16 @@ def tag_name_in(arguments: object, client: Resources) -> str | None:
     if tag_id is not None:
         return str(client.tags.get(tag_id).name)
     return None if tag_name is None else str(TAG.named_in(arguments, client).name)
+
+
+def workflows_with_tag(client: Resources, tag_name: str | None, *, project_id: str | None = None) -> Iterable[Workflow]:
+    """Iterate over the workflows that have a tag, or over all of them if it is None; archived ones count as well."""
+    # The server's filter takes several names, separated by commas, so a tag with a comma in its name is not among them.
+    is_listed = tag_name is None or "," not in tag_name
+    listed = client.workflows.list(
+        tags=tag_name if is_listed else None, project_id=project_id, exclude_pinned_data=True
+    )
+    return listed if is_listed else (one for one in listed if tag_name in [tag.name for tag in one.tags or ()])
 
 
 def data_table_in(arguments: object, client: Resources) -> DataTable:

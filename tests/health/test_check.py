@@ -82,6 +82,13 @@ def test_a_tag_selects_inactive_workflows_and_those_that_did_not_run_too(client,
         assert {name: len(one["breaches"]) for name, one in found.items()} == {"Runs": 1, "Off": 1}
 
 
+def test_a_tag_with_a_comma_in_its_name_selects_its_own_workflows(client, workflow):
+    tags = {name: client.tags.create(name).id for name in ("red,blue", "red", "blue")}
+    client.workflows.update_tags(workflow("Mine", "success"), [tags["red,blue"]])
+    client.workflows.update_tags(workflow("Theirs", "success"), [tags["red"], tags["blue"]])
+    assert list(statistics(tag_name="red,blue")) == ["Mine"]
+
+
 @pytest.mark.parametrize("by", ["all", "project", "name"])
 def test_otherwise_workflows_that_are_active_or_ran_are_selected(simulator, client, workflow, by):
     project = client.projects.create("Team")

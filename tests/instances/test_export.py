@@ -150,3 +150,13 @@ def test_a_promotion_carries_all_workflows_that_share_a_name(execute, client, se
     assert len(execute(ServicePromoteWorkflowsOperator, **arguments)["created"]) == 3
     assert len(list(second_client.workflows.list())) == 3
     assert execute(ServicePromoteWorkflowsOperator, **arguments)["outcome"] == "unchanged"
+
+
+def test_a_tag_with_a_comma_in_its_name_selects_its_own_workflows(execute, client, tmp_path):
+    tags = {name: client.tags.create(name).id for name in ("red,blue", "red", "blue")}
+    workflows = {name: client.workflows.create(name, [webhook(name)], {}, {}).id for name in ("mine", "theirs")}
+    client.workflows.update_tags(workflows["mine"], [tags["red,blue"]])
+    client.workflows.update_tags(workflows["theirs"], [tags["red"], tags["blue"]])
+    for given in ({"tag_id": tags["red,blue"]}, {"tag_name": "red,blue"}):
+        execute(ServiceExportWorkflowsOperator, path=str(tmp_path), remove_stale=True, **given)
+        assert [path.name for path in tmp_path.glob("*.json")] == ["mine.json"]

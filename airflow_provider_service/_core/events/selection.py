@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_service._airflow.arguments import as_texts, require, require_flag, text_or_texts
-from airflow_provider_service._airflow.references import PROJECT, TAG, tag_name_in
+from airflow_provider_service._airflow.references import PROJECT, TAG, tag_name_in, workflows_with_tag
+from airflow_provider_service.client._lookup import get_workflow
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.events.finished_executions import Workflows
@@ -92,12 +93,10 @@ class Selection(NamedTuple):
             return frozenset(self.workflow_id)
         project_id = PROJECT.id_in(self, client)
         if self.workflow_name is not None:
-            from airflow_provider_service.client._lookup import get_workflow
-
             return frozenset(get_workflow(client, name, project_id=project_id).id for name in self.workflow_name)
         tag = tag_name_in(self, client)
         # Archived workflows count, because one that was just archived may still run.
-        listed = client.workflows.list(tags=tag, project_id=project_id, exclude_pinned_data=True)
+        listed = workflows_with_tag(client, tag, project_id=project_id)
         return frozenset(workflow.id for workflow in listed)
 
 

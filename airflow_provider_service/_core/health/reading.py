@@ -13,7 +13,7 @@ from itertools import chain, islice
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_service._airflow.references import OPTIONAL_WORKFLOW, PROJECT, tag_name_in
+from airflow_provider_service._airflow.references import OPTIONAL_WORKFLOW, PROJECT, tag_name_in, workflows_with_tag
 from airflow_provider_service._core.health.history import History
 from airflow_provider_service._core.health.report import Health, Member
 from airflow_provider_service._core.health.statistics import Tally
@@ -99,7 +99,7 @@ def _listed(check: HealthCheck, client: ServiceClient, project_id: str | None) -
         yield OPTIONAL_WORKFLOW.named_in(check, client)
     else:
         tag = tag_name_in(check, client)
-        yield from client.workflows.list(tags=tag, project_id=project_id, exclude_pinned_data=True)
+        yield from workflows_with_tag(client, tag, project_id=project_id)
 
 
 def _executions(

@@ -12,6 +12,7 @@ from airflow_provider_service._airflow.references import (
     OPTIONAL_TAG,
     PROJECT,
     tag_name_in,
+    workflows_with_tag,
 )
 from airflow_provider_service._core.instances.code import code_apart
 from airflow_provider_service._core.instances.deployment_record import is_deployment_record
@@ -61,7 +62,7 @@ class ExportSelection(NamedTuple):
         :raises ServiceLookupError: no workflow has one of the names, or several do.
         :raises ServiceInputError: a workflow that is named does not have the tag.
         """
-        listed = client.workflows.list(tags=self.tag_name, project_id=self.project_id, exclude_pinned_data=True)
+        listed = workflows_with_tag(client, self.tag_name, project_id=self.project_id)
         kept = (one for one in listed if not one.is_archived and not is_deployment_record(one))
         found = sorted(kept, key=lambda one: (one.name, one.id))
         if self.names is None:

@@ -31,7 +31,7 @@ class Workflows(Resource):
         """Iterate over workflows, archived ones included, in no useful order: ``GET /workflows``.
 
         :param active: only those that are published (True) or not published (False).
-        :param tags: only those that have all tags of these names.
+        :param tags: only those that have all tags of these names. The service takes a name with a comma for several.
         :param name: only those whose name contains this text, in upper or lower case.
         :param project_id: only those of the project; an unknown project has none.
         :param exclude_pinned_data: leave out the nodes' pinned data.
