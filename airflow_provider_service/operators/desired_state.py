@@ -293,7 +293,8 @@ class ServiceEnsureProjectsOperator(_EnsureOperator):
     :param path: path or address of a YAML or JSON file with them, instead of ``projects``; templates in it are not
         rendered.
     :param prune: True to delete undeclared projects that match ``prune_names`` or ``prune_prefix``; False by default.
-        Nothing else is ever deleted. A project that holds workflows or data tables is never deleted.
+        Nothing else is ever deleted. A project that holds workflows, credentials, variables or data tables is never
+        deleted; to find that out, the key needs the scopes to list them.
     :param prune_names: exact names of projects to delete; None (the default) for none.
     :param prune_prefix: beginning of the names of projects to delete, instead of ``prune_names``; None (the default)
         for none.

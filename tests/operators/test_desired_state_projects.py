@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import requests_mock
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.client._lookup import get_project
@@ -91,15 +92,28 @@ def test_personal_projects_are_left_alone(execute, client, writes):
 
 
 def test_a_project_that_holds_something_is_not_deleted(execute, client, writes):
-    for name in ("Empty", "Full", "Tables"):
+    for name in ("Empty", "Full", "Tables", "Secrets", "Values"):
         client.projects.create(name)
+    data = {"name": "X-Token", "value": "one"}
+    client.credentials.create("c", "httpHeaderAuth", data, project_id=get_project(client, "Secrets").id)
+    client.variables.create("KEY", "value", project_id=get_project(client, "Values").id)
     workflow = client.workflows.create("w", [], {}, {})
     client.workflows.transfer(workflow.id, get_project(client, "Full").id)
     client.data_tables.create("t", [], project_id=get_project(client, "Tables").id)
     writes()
     prune = {"projects": {}, "prune": True}
-    with pytest.raises(AirflowFailException, match="the projects 'Full', 'Tables' hold workflows or data tables"):
-        execute(ServiceEnsureProjectsOperator, **prune, prune_names=["Empty", "Full", "Tables"])
+    full = {"Full", "Tables", "Secrets", "Values"}
+    with pytest.raises(AirflowFailException, match="'Full', 'Tables', 'Secrets', 'Values' hold workflows"):
+        execute(ServiceEnsureProjectsOperator, **prune, prune_names=["Empty", *full])
     assert writes() == []
     assert execute(ServiceEnsureProjectsOperator, **prune, prune_prefix="Emp")["deleted"] == 1
-    assert {one.name for one in client.projects.list() if one.type == "team"} == {"Full", "Tables"}
+    assert {one.name for one in client.projects.list() if one.type == "team"} == full
+
+
+def test_a_plan_without_variables_does_not_keep_empty_projects_from_being_deleted(execute, client, simulator):
+    client.projects.create("Empty")
+    refusal = {"message": "Your license does not allow for feat:variables. To enable feat:variables, please upgrade."}
+    with requests_mock.Mocker(real_http=True) as mocked:
+        mocked.get(f"{simulator.base_url}/api/v1/variables", status_code=403, json=refusal)
+        done = execute(ServiceEnsureProjectsOperator, projects={}, prune=True, prune_names=["Empty"])
+    assert done["deleted"] == 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,7 +12,7 @@ from airflow_provider_service._airflow.arguments import refuse, require
 from airflow_provider_service._core.instances.desired_state.changes import DesiredStateChange, DesiredStatePlan, Prune
 from airflow_provider_service._core.instances.desired_state.reading import named_values
 from airflow_provider_service.client._lookup import find_project
-from airflow_provider_service.client.errors import ServiceLookupError, ServiceNotFoundError
+from airflow_provider_service.client.errors import ServiceLookupError, ServiceNotFoundError, ServiceNotLicensedError
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
@@ -146,14 +146,31 @@ def _update(project: Project, roles: Roles, users: _Users) -> list[DesiredStateC
 
 def _require_empty(client: Resources, names: Sequence[str]) -> None:
     """Refuse to delete a project that is not empty, because the service would delete its contents as well."""
+    if not names:
+        return
+    others = {*_owners_of_credentials(client), *_projects_with_variables(client)}
     holding = []
-    for one in client.projects.list() if names else ():
+    for one in client.projects.list():
         if one.name in names and one.type == "team":
             workflows = any(True for _ in client.workflows.list(project_id=one.id, limit=1))
             tables = any(True for _ in client.data_tables.list(filter={"projectId": one.id}, limit=1))
-            holding += [repr(one.name)] if workflows or tables else []
+            holding += [repr(one.name)] if workflows or tables or one.id in others else []
     require(
         not holding,
-        f"the projects {', '.join(holding)} hold workflows or data tables, which would be deleted with them; "
-        "move or delete these first",
+        f"the projects {', '.join(holding)} hold workflows, credentials, variables or data tables, which would be "
+        "deleted with them; move or delete these first",
     )
+
+
+def _owners_of_credentials(client: Resources) -> Iterator[str | None]:
+    for credential in client.credentials.list():
+        for place in credential.shared or ():
+            if place.get("role") == "credential:owner":
+                yield place.get("id")
+
+
+def _projects_with_variables(client: Resources) -> Iterator[str]:
+    with suppress(ServiceNotLicensedError):  # a plan without variables has none that could be lost
+        for variable in client.variables.list():
+            if variable.project:
+                yield variable.project.id
