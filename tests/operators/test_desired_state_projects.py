@@ -67,6 +67,18 @@ def test_a_creation_that_was_cut_off_is_completed(execute, client, simulator):
     assert "ana@example.com" in members(client, "Sales")
 
 
+@pytest.mark.usefixtures("people")
+@pytest.mark.parametrize("role", [None, "project:viewer"])
+def test_the_creator_of_a_project_has_the_declared_role_too(execute, client, role):
+    client.projects.create("Other")
+    [creator] = members(client, "Other")
+    desired = {"Sales": {creator: role, "ana@example.com": "project:admin"}}
+    execute(ServiceEnsureProjectsOperator, projects=desired)
+    expected = {"ana@example.com": "project:admin", creator: role}
+    assert members(client, "Sales") == {email: one for email, one in expected.items() if one}
+    assert counts(execute(ServiceEnsureProjectsOperator, projects=desired)) == (0, 0, 0, 1)
+
+
 @pytest.mark.parametrize(
     ("projects", "message"),
     [

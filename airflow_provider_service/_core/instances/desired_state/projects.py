@@ -114,12 +114,14 @@ def _roles(name: str, members: object) -> dict[str, str | None]:
 
 def _creation(name: str, roles: Roles, users: _Users) -> list[DesiredStateChange]:
     added = {email: role for email, role in roles.items() if role is not None}
-    members = _Members(added=added, ids=users.ids(list(added)))
+    users.ids(list(added))
 
     def perform(client: Resources) -> None:
-        members.perform(client, client.projects.create(name).id)
+        # The service makes the key's user an admin of the project, who may be declared otherwise.
+        for change in _update(client.projects.create(name), roles, users):
+            change.perform(client)
 
-    return [DesiredStateChange("create", name, members.details(), perform)]
+    return [DesiredStateChange("create", name, _Members(added=added).details(), perform)]
 
 
 def _update(project: Project, roles: Roles, users: _Users) -> list[DesiredStateChange]:
