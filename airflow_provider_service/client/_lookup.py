@@ -276,13 +276,19 @@ def find_variable_by_id(client: Resources, variable_id: str) -> Variable | None:
 
 
 def find_credential(
-    client: Resources, name: str, *, credential_type: str | None = None, project_id: str | None = None
+    client: Resources,
+    name: str,
+    *,
+    credential_type: str | None = None,
+    project_id: str | None = None,
+    is_owned: bool = False,
 ) -> Credential | None:
     """Find a credential by its exact name and, if given, its type and project.
 
+    :param is_owned: whether it must belong to the project; False to find those that are shared with it, too.
     :raises ServiceLookupError: several have the name, which the service allows.
     """
-    return _credential(client, name, credential_type, project_id).find()
+    return _credential(client, name, credential_type, project_id, is_owned=is_owned).find()
 
 
 def get_credential(
@@ -296,11 +302,12 @@ def get_credential(
 
 
 def _credential(
-    client: Resources, name: str, credential_type: str | None, project_id: str | None
+    client: Resources, name: str, credential_type: str | None, project_id: str | None, *, is_owned: bool = False
 ) -> _Search[Credential]:
     def listed() -> Iterable[Credential]:
         for one in client.credentials.list():
-            in_project = project_id is None or any(place.get("id") == project_id for place in one.shared or ())
+            places = [place for place in one.shared or () if not is_owned or place.get("role") == "credential:owner"]
+            in_project = project_id is None or any(place.get("id") == project_id for place in places)
             if credential_type in (None, one.type) and in_project:
                 yield one
 

@@ -152,8 +152,9 @@ class ServiceCreateCredentialOperator(_CredentialOperator):
     :param data_conn_fields: field of the connection for each field of the credential, required with ``data_conn_id``:
         ``{"user": "login", "password": "password", "ssl": "extra.ssl"}``. The fields are host, port, login, password,
         schema and ``extra.`` with a name.
-    :param project_id: id of the project in which to look for the credential and to create it; if None, it is looked up
-        in all projects and created in the personal project of the key's user.
+    :param project_id: id of the project in which to look for the credential and to create it; credentials of other
+        projects that are only shared with this one do not count. If None, it is looked up in all projects and created
+        in the personal project of the key's user.
     :param project_name: exact name of that project, instead of its id.
     :param if_exists: what to do if a credential of that name and type exists: ``"skip"`` (the default), ``"update"``
         its data, or ``"fail"``.
@@ -197,7 +198,10 @@ class ServiceCreateCredentialOperator(_CredentialOperator):
         data = self.secret_data()
         if data is None:
             raise ServiceInputError("give data, or data_conn_id with data_conn_fields")
-        found = self.find(name)
+        # One of another project that is only shared with this one must not be overwritten.
+        found = find_credential(
+            self.hook, name, credential_type=credential_type, project_id=self.owner_id, is_owned=True
+        )
         if found is None:
             created = self.hook.credentials.create(name, credential_type, data, project_id=self.owner_id)
             return self.report(context, created, "created")

@@ -6,6 +6,7 @@ import json
 import logging
 
 import pytest
+import requests_mock
 from airflow.providers.common.compat.sdk import DAG, AirflowFailException, redact
 
 from airflow_provider_service.client.errors import ServiceInputError
@@ -58,6 +59,20 @@ def test_a_project_has_its_own(execute, client):
     execute(ServiceCreateCredentialOperator, **HEADER, data=DATA)
     created = [execute(ServiceCreateCredentialOperator, **HEADER, data=DATA, project_id=project) for _ in range(2)]
     assert [one["outcome"] for one in created] == ["created", "skipped"]
+
+
+def test_a_credential_that_is_only_shared_with_a_project_is_not_overwritten(execute, client, data_of, simulator):
+    ours, theirs = client.projects.create("Ours").id, client.projects.create("Theirs").id
+    other = client.credentials.create("tracker", "httpHeaderAuth", DATA, project_id=theirs)
+    listed = {"data": [one.to_wire() for one in client.credentials.list()], "nextCursor": None}
+    [owner] = listed["data"][0]["shared"]
+    listed["data"][0]["shared"] = [owner, {**owner, "id": ours, "name": "Ours", "role": "credential:user"}]
+    with requests_mock.Mocker(real_http=True) as mocked:
+        mocked.get(f"{simulator.base_url}/api/v1/credentials", json=listed)
+        new = {**DATA, "value": "another secret"}
+        done = execute(ServiceCreateCredentialOperator, **HEADER, data=new, project_id=ours, if_exists="update")
+    assert (done["outcome"], data_of(done["credential_id"])) == ("created", new)
+    assert data_of(other.id) == DATA
 
 
 def test_data_comes_from_an_airflow_connection(execute, data_of, monkeypatch):
