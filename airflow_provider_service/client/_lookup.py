@@ -15,6 +15,7 @@ from airflow_provider_service.client.errors import (
     ServiceApiError,
     ServiceConflictError,
     ServiceInputError,
+    ServiceInvalidRequestError,
     ServiceLookupError,
 )
 
@@ -249,6 +250,18 @@ def get_variable(client: Resources, key: str, *, project_id: str | None = None) 
     :raises ServiceLookupError: none has the key, or several do.
     """
     return _variable(client, key, project_id).get()
+
+
+def create_variable(client: Resources, key: str, value: str, *, project_id: str | None = None) -> Variable | None:
+    """Create a variable; if someone else has just created one with the key, return that one, else None."""
+    try:
+        client.variables.create(key, value, project_id=project_id)
+    except ServiceInvalidRequestError:
+        found = find_variable(client, key, project_id=project_id)
+        if found is None:
+            raise
+        return found
+    return None
 
 
 def variables_of(client: Resources, *, project_id: str | None = None) -> Iterable[Variable]:

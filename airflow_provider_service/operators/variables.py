@@ -11,7 +11,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow_provider_service._airflow.arguments import one_of, required
 from airflow_provider_service._airflow.references import PROJECT, VARIABLE
 from airflow_provider_service._airflow.task_arguments import as_rendered
-from airflow_provider_service.client._lookup import find_variable, find_variable_by_id, get_variable
+from airflow_provider_service.client._lookup import create_variable, find_variable, find_variable_by_id, get_variable
 from airflow_provider_service.client.errors import ServiceLookupError, ServiceNotFoundError
 from airflow_provider_service.links.service import VARIABLES_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
@@ -139,9 +139,8 @@ class ServiceCreateVariableOperator(_VariableOperator):
     def perform(self, context: Context) -> VariableResult:
         """Create the variable, or handle the existing one according to ``if_exists``."""
         key = required("key", self.key)
-        found = self.find(key)
+        found = self.find(key) or create_variable(self.hook, key, self.value, project_id=self.owner_id)
         if found is None:
-            self.hook.variables.create(key, self.value, project_id=self.owner_id)
             created = get_variable(self.hook, key, project_id=self.owner_id)
             return self.report(context, created.id, key, "created")
         if self.if_exists == "fail":

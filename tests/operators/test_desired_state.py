@@ -113,6 +113,12 @@ def test_the_declaration_is_given_in_one_way(execute, simulator, arguments):
     assert not simulator.requests
 
 
+def test_a_variable_created_in_the_meantime_gets_its_declared_value(execute, client, meanwhile):
+    meanwhile("/variables", lambda other: other.variables.create("STAGE", "theirs"))
+    execute(ServiceEnsureVariablesOperator, variables={"STAGE": "mine"})
+    assert variables(client) == {"STAGE": "mine"}
+
+
 def test_many_changes_are_truncated_in_the_result(execute, simulator):
     done = execute(ServiceEnsureTagsOperator, tags=[f"tag {number}" for number in range(201)])
     assert (done["created"], len(done["changes"]), done["more"]) == (201, 200, True)

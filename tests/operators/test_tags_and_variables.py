@@ -59,6 +59,17 @@ def test_an_existing_variable_can_be_left_or_fail(execute, client):
     assert held(client) == [("STAGE", "test", None)]
 
 
+@pytest.mark.parametrize(
+    ("if_exists", "outcome", "value"), [("update", "updated", "mine"), ("skip", "skipped", "theirs")]
+)
+def test_a_variable_that_somebody_creates_at_the_same_time_is_the_one_that_exists(
+    execute, client, meanwhile, if_exists, outcome, value
+):
+    meanwhile("/variables", lambda other: other.variables.create("STAGE", "theirs"))
+    done = execute(ServiceCreateVariableOperator, key="STAGE", value="mine", if_exists=if_exists)
+    assert (done["outcome"], held(client)) == (outcome, [("STAGE", value, None)])
+
+
 def test_a_key_of_a_project_is_another_variable(execute, client):
     project = client.projects.create("Analytics").id
     execute(ServiceCreateVariableOperator, key="STAGE", value="all")

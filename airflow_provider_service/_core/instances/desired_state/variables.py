@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._airflow.arguments import require
 from airflow_provider_service._core.instances.desired_state.changes import DesiredStateChange, DesiredStatePlan, Prune
 from airflow_provider_service._core.instances.desired_state.reading import named_values
-from airflow_provider_service.client._lookup import variables_of
+from airflow_provider_service.client._lookup import create_variable, variables_of
 from airflow_provider_service.client._texts import type_of
 
 if TYPE_CHECKING:
@@ -40,10 +39,9 @@ def plan_variables(client: Resources, desired: Any, prune: Prune, *, project_id:
 
 
 def _change(key: str, value: str, found: Variable | None, project_id: str | None) -> DesiredStateChange:
-    perform: Callable[[Resources], object]
-    if found is None:
-        perform = lambda client: client.variables.create(key, value, project_id=project_id)  # noqa: E731
-        return DesiredStateChange("create", key, perform=perform)
-    variable_id = found.id
-    perform = lambda client: client.variables.update(variable_id, key, value)  # noqa: E731
-    return DesiredStateChange("update", key, perform=perform)
+    def perform(client: Resources) -> None:
+        existing = found or create_variable(client, key, value, project_id=project_id)
+        if existing is not None:
+            client.variables.update(existing.id, key, value)
+
+    return DesiredStateChange("create" if found is None else "update", key, perform=perform)
