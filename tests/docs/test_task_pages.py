@@ -105,6 +105,9 @@ def test_after_maintenance_the_same_workflows_are_active(simulator: ServiceSimul
     ids = {name: put(simulator, webhook(name), name=name, active=name != "Off") for name in names}
     for name in names[:3]:
         client.workflows.update_tags(ids[name], [tag.id])
+    before = client.workflows.get(ids["One"])
+    renamed = [{**one, "name": f"Unfinished {one['name']}"} for one in before.nodes]
+    client.workflows.update(before.id, before.name, renamed, {}, {}, publish_if_active=False)
     simulator.clear_requests()
 
     state, tasks = run_dag(FUNCTIONS / "maintenance_dag.py", {})
@@ -113,6 +116,7 @@ def test_after_maintenance_the_same_workflows_are_active(simulator: ServiceSimul
     ended = [one.path.split("/")[-2] for one in simulator.requests if one.path.endswith("/deactivate")]
     assert sorted(ended) == sorted([ids["One"], ids["Two"]])
     assert {one.name for one in client.workflows.list(active=True)} == {"One", "Two", "Untagged"}
+    assert client.workflows.get(ids["One"]).active_version_id == before.active_version_id
 
 
 @pytest.mark.usefixtures("database")

@@ -11,16 +11,18 @@ from airflow_provider_service.operators.workflows import (
 with DAG("maintenance_window", schedule=None) as dag:
 
     @task
-    def active() -> list[str]:
-        """Return the ids of the active workflows that use the database."""
+    def active() -> list[dict[str, str | None]]:
+        """Return the active workflows that use the database, with their active versions."""
         with ServiceHook() as service:
-            return [workflow.id for workflow in service.workflows.list(active=True, tags="uses-database")]
+            found = service.workflows.list(active=True, tags="uses-database")
+            return [{"workflow_id": one.id, "version_id": one.active_version_id} for one in found]
 
     @task
     def maintain() -> None:
         """Do what needs silence."""
 
-    ids = active()
+    before = active()
+    ids = before.map(lambda one: one["workflow_id"])
     off = ServiceDeactivateWorkflowOperator.partial(task_id="deactivate").expand(workflow_id=ids)
-    on = ServiceActivateWorkflowOperator.partial(task_id="activate", trigger_rule="all_done").expand(workflow_id=ids)
+    on = ServiceActivateWorkflowOperator.partial(task_id="activate", trigger_rule="all_done").expand_kwargs(before)
     off >> maintain() >> on
