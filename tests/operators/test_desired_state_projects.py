@@ -85,6 +85,10 @@ def test_the_creator_of_a_project_has_the_declared_role_too(execute, client, rol
         ({"New": {"no@example.com": "project:editor"}}, "there is no user with the email address no@example.com"),
         ({"New": {"ana@example.com": 1}}, "the role of ana@example.com in project 'New' must be text such as"),
         ({"New": ["ana@example.com"]}, "the members of project 'New' must be a mapping of names, not list"),
+        (
+            {"New": {"Ana@example.com": "project:editor", "ana@example.com": None}},
+            "project 'New' has ana@example.com more than once, regardless of case",
+        ),
         (["New"], "projects must be a mapping of names, not list"),
     ],
 )

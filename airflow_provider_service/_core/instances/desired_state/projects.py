@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service._airflow.arguments import refuse, require
+from airflow_provider_service._airflow.arguments import refuse, repeated, require
 from airflow_provider_service._core.instances.desired_state.changes import DesiredStateChange, DesiredStatePlan, Prune
 from airflow_provider_service._core.instances.desired_state.reading import named_values
 from airflow_provider_service.client._lookup import find_project
@@ -109,6 +109,8 @@ def _roles(name: str, members: object) -> dict[str, str | None]:
     for email, role in roles.items():
         if role is not None and (not isinstance(role, str) or not role.strip()):
             refuse(f"the role of {email} in project {name!r}", "text such as project:editor, or nothing", role)
+    twice = sorted(repeated([email.lower() for email in roles]))
+    require(not twice, f"project {name!r} has {', '.join(twice)} more than once, regardless of case")
     return {email.lower(): role for email, role in roles.items()}
 
 
