@@ -110,7 +110,8 @@ class ServiceEnsureTagsOperator(_EnsureOperator):
     :param path: path or address of a YAML or JSON file with them, instead of ``tags``; templates in it are not
         rendered.
     :param prune: True to delete undeclared tags that match ``prune_names`` or ``prune_prefix``; False by default.
-        Nothing else is ever deleted. A deleted tag is removed from its workflows.
+        Nothing else is ever deleted. A deleted tag is removed from its workflows. The tag ``airflow-bridge``, by which
+        tasks find the bridge, is never deleted.
     :param prune_names: exact names of tags to delete; None (the default) for none.
     :param prune_prefix: beginning of the names of tags to delete, instead of ``prune_names``; None (the default) for
         none.

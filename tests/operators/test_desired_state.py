@@ -72,6 +72,13 @@ def test_only_what_is_named_is_pruned(execute, client, named, left):
     assert execute(ServiceEnsureTagsOperator, tags=desired, prune=True, **named)["changes"] == []
 
 
+def test_the_tag_of_the_bridge_is_kept(execute, client):
+    for name in ("airflow-bridge", "airflow-old"):
+        client.tags.create(name)
+    assert execute(ServiceEnsureTagsOperator, tags=["new"], prune=True, prune_prefix="airflow-")["deleted"] == 1
+    assert tags(client) == {"new", "airflow-bridge"}
+
+
 def test_an_object_deleted_in_the_meantime_is_no_error(execute, client, simulator):
     client.tags.create("old")
     simulator.inject("status", status=404, path="/tags/")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_service._airflow.arguments import as_list, require
 from airflow_provider_service._core.instances.desired_state.changes import DesiredStateChange, DesiredStatePlan, Prune
 from airflow_provider_service._core.instances.desired_state.reading import names_in
+from airflow_provider_service._core.runs.bridge.definition import TAG as BRIDGE_TAG
 from airflow_provider_service.client._lookup import create_tag
 from airflow_provider_service.client.models._tags import MAX_TAG_CHARS
 
@@ -28,5 +29,7 @@ def plan_tags(client: Resources, desired: Any, prune: Prune) -> DesiredStatePlan
     known = {tag.name for tag in existing}
     missing = [name for name in names if name not in known]
     created = [DesiredStateChange("create", name, perform=partial(create_tag, name=name)) for name in missing]
-    deleted = prune.deletions(existing, names, lambda client, tag: client.tags.delete(tag.id))
+    # Tasks find the bridge by its tag, which a prefix such as "airflow-" would take as well.
+    prunable = [tag for tag in existing if tag.name != BRIDGE_TAG]
+    deleted = prune.deletions(prunable, names, lambda client, tag: client.tags.delete(tag.id))
     return DesiredStatePlan([*created, *deleted], len(names) - len(missing))
