@@ -86,7 +86,19 @@ def check_arguments(arguments: argparse.Namespace, *references: Reference) -> No
     with checking(arguments):
         for reference in references:
             reference.check(arguments, are_rendered=True)
+            for name in reference.fields:
+                require_text(arguments, name)
         require_report_place(getattr(arguments, "report_path", None))
+
+
+def require_text(arguments: argparse.Namespace, name: str) -> None:
+    """Refuse an option whose value is empty, as from a variable of a script that is not set.
+
+    :raises UsageError: it is.
+    """
+    value = getattr(arguments, name)
+    if isinstance(value, str) and not value.strip():
+        raise UsageError(f"--{name.replace('_', '-')} must not be empty")
 
 
 def read_mapping(arguments: argparse.Namespace) -> InstanceMapping:

@@ -91,6 +91,11 @@ def test_a_key_resumes(cli, client, count):
         (("Count", "--payload", "{"), "--payload cannot be read as JSON"),
         (("Count", "--payload", "@/no/such/file"), "nothing was started"),
         (("Count", "--timeout", "0"), "not a number of seconds above 0"),
+        (("Count", "--payload", "NaN"), "--payload cannot be read as JSON: NaN is not a value of JSON"),
+        (("Count", "--output-path", "out.json"), "--output-path has no effect without --output"),
+        (("Count", "--run-key", ""), "--run-key must not be empty"),
+        (("",), "--workflow-name must not be empty"),
+        (("Count", "--project-name", " "), "--project-name must not be empty"),
     ],
 )
 def test_wrong_usage(cli, simulator, count, arguments, message):
