@@ -214,10 +214,14 @@ class ServiceEnsureVariablesOperator(SealedFieldsMixin, _EnsureOperator):
 
     def plan(self, prune: Prune) -> DesiredStatePlan:
         """Plan the changes that bring the variables to their declared state."""
-        from airflow_provider_service._core.instances.desired_state.variables import plan_variables
+        from airflow_provider_service._core.instances.desired_state.variables import (
+            plan_variables,
+            require_valid_variables,
+        )
 
         desired = self.desired("variables")
         mask_all(desired)
+        require_valid_variables(desired)
         return plan_variables(self.hook, desired, prune, project_id=PROJECT.id_in(self, self.hook))
 
 

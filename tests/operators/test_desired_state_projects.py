@@ -89,6 +89,7 @@ def test_the_creator_of_a_project_has_the_declared_role_too(execute, client, rol
             {"New": {"Ana@example.com": "project:editor", "ana@example.com": None}},
             "project 'New' has ana@example.com more than once, regardless of case",
         ),
+        ({"New": {}, "x" * 256: {}}, "the name of a project has at most 255 characters"),
         (["New"], "projects must be a mapping of names, not list"),
     ],
 )

@@ -6,6 +6,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.client._lookup import get_data_table
+from airflow_provider_service.operators.data_tables import ServiceCreateDataTableOperator
 from airflow_provider_service.operators.desired_state import ServiceEnsureDataTablesOperator
 
 from .conftest import counts
@@ -37,6 +38,20 @@ def test_impossible_changes_are_all_named_before_anything_is_written(execute, cl
     desired = {"new": {"a": "string"}, "one": {"sku": "number"}, "two": {"sku": "date"}}
     with pytest.raises(AirflowFailException, match=r"data table 'one' .*'sku' is string, not number.*data table 'two'"):
         execute(ServiceEnsureDataTablesOperator, data_tables=desired)
+    assert writes() == []
+
+
+def test_names_that_the_service_would_refuse_are_found_before_anything_is_written(execute, client, writes):
+    client.data_tables.create("stock", [{"name": "SKU", "type": "string"}])
+    writes()
+    for second, message in (
+        ({"stock": {"sku": "string"}}, "data table 'stock' .*: 'sku' differs only in case from 'SKU'"),
+        ({"x" * 129: {}}, "the name of a data table has at most 128 characters: 'xxx"),
+    ):
+        with pytest.raises(AirflowFailException, match=message):
+            execute(ServiceEnsureDataTablesOperator, data_tables={"new": {"a": "string"}, **second})
+    with pytest.raises(AirflowFailException, match="'sku' differs only in case from 'SKU'"):
+        execute(ServiceCreateDataTableOperator, name="stock", columns={"sku": "string"})
     assert writes() == []
 
 

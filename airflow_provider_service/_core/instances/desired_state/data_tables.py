@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._airflow.arguments import as_list, require, require_choice
 from airflow_provider_service._core.instances.desired_state.changes import DesiredStateChange, DesiredStatePlan, Prune
-from airflow_provider_service._core.instances.desired_state.reading import named_values
+from airflow_provider_service._core.instances.desired_state.reading import named_values, require_short
 from airflow_provider_service._core.rows.options import COLUMN_TYPES
 from airflow_provider_service.client._lookup import find_data_table
 from airflow_provider_service.client.errors import ServiceInputError
@@ -17,6 +17,8 @@ from airflow_provider_service.client.models._column_names import require_new_nam
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models import DataTable
+
+MAX_TABLE_CHARS = 128
 
 
 def types_by_name(columns: Any) -> dict[str, str]:
@@ -53,9 +55,17 @@ def create_table(client: Resources, name: str, desired: Mapping[str, str], proje
 def missing_columns(table: DataTable, desired: Mapping[str, str]) -> list[str]:
     """Return the declared columns that a table lacks.
 
-    :raises ServiceInputError: the table has a declared column with another type.
+    :raises ServiceInputError: the table has a declared column with another type, or in another case.
     """
     existing = {column.name: column.type for column in table.columns or ()}
+    # The service answers with an internal error to a name that differs from an existing one only in case.
+    folded = {name.casefold(): name for name in existing}
+    alike = [
+        f"{name!r} differs only in case from {folded[name.casefold()]!r}"
+        for name in desired
+        if name not in existing and name.casefold() in folded
+    ]
+    require(not alike, f"data table {table.name!r} ({table.id}) cannot get these columns: {', '.join(alike)}")
     differing = [
         f"{name!r} is {existing[name]}, not {kind}"
         for name, kind in desired.items()
@@ -85,6 +95,7 @@ def plan_data_tables(client: Resources, desired: Any, prune: Prune, *, project_i
     :raises ServiceLookupError: several projects have a table of the same declared name.
     """
     tables = {name: types_by_name(columns) for name, columns in named_values("data_tables", desired).items()}
+    require_short("data table", tables, MAX_TABLE_CHARS)
     existing = {name: find_data_table(client, name, project_id=project_id) for name in tables}
     changes, problems = [], []
     for name, columns in tables.items():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._airflow.arguments import refuse, repeated, require
 from airflow_provider_service._core.instances.desired_state.changes import DesiredStateChange, DesiredStatePlan, Prune
-from airflow_provider_service._core.instances.desired_state.reading import named_values
+from airflow_provider_service._core.instances.desired_state.reading import named_values, require_short
 from airflow_provider_service.client._lookup import find_project
 from airflow_provider_service.client.errors import ServiceLookupError, ServiceNotFoundError, ServiceNotLicensedError
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models import Project
 
+MAX_PROJECT_CHARS = 255
 #: The role of each member by email address in lower case; None for one who must not be a member.
 Roles = Mapping[str, "str | None"]
 
@@ -66,6 +67,7 @@ def plan_projects(
     :raises ServiceLookupError: a declared member is not a user, or several projects have the same declared name.
     """
     projects = {name: _roles(name, members) for name, members in named_values("projects", desired).items()}
+    require_short("project", projects, MAX_PROJECT_CHARS)
     existing = {name: find(client, name) for name in projects}
     users = _Users(client)
     changes = []

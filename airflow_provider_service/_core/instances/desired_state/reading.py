@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from airflow_provider_service._airflow.arguments import refuse, repeated, require
@@ -45,6 +45,15 @@ def named_values(name: str, value: object) -> Mapping[str, Any]:
     require(isinstance(value, Mapping), f"{name} must be a mapping of names, not {type_of(value)}")
     assert isinstance(value, Mapping)  # noqa: S101 - for type checkers
     return dict(zip(names_in(name, list(value)), value.values(), strict=True))
+
+
+def require_short(kind: str, names: Iterable[str], max_chars: int) -> None:
+    """Refuse names that the service would refuse.
+
+    :raises ServiceInputError: a name is too long.
+    """
+    too_long = [name for name in names if len(name) > max_chars]
+    require(not too_long, f"the name of a {kind} has at most {max_chars} characters: {', '.join(map(repr, too_long))}")
 
 
 def names_in(name: str, names: Sequence[object]) -> list[str]:

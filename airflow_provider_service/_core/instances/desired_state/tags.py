@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service._airflow.arguments import as_list, require
+from airflow_provider_service._airflow.arguments import as_list
 from airflow_provider_service._core.instances.desired_state.changes import DesiredStateChange, DesiredStatePlan, Prune
-from airflow_provider_service._core.instances.desired_state.reading import names_in
+from airflow_provider_service._core.instances.desired_state.reading import names_in, require_short
 from airflow_provider_service._core.runs.bridge.definition import TAG as BRIDGE_TAG
 from airflow_provider_service.client._lookup import create_tag
 from airflow_provider_service.client.models._tags import MAX_TAG_CHARS
@@ -23,8 +23,7 @@ def plan_tags(client: Resources, desired: Any, prune: Prune) -> DesiredStatePlan
     :raises ServiceInputError: a name is not valid for a tag, or occurs twice.
     """
     names = names_in("tags", as_list("tags", desired))
-    too_long = [name for name in names if len(name) > MAX_TAG_CHARS]
-    require(not too_long, f"the name of a tag has at most {MAX_TAG_CHARS} characters: {', '.join(map(repr, too_long))}")
+    require_short("tag", names, MAX_TAG_CHARS)
     existing = list(client.tags.list())
     known = {tag.name for tag in existing}
     missing = [name for name in names if name not in known]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._airflow.arguments import require
@@ -13,6 +14,29 @@ from airflow_provider_service.client._texts import type_of
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models import Variable
+
+_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
+MAX_VALUE_CHARS = 1000
+
+
+def require_valid_variables(desired: Any) -> None:
+    """Refuse keys and values that the service would refuse.
+
+    :param desired: the values of variables by their keys.
+    :raises ServiceInputError: a key is not well formed, or a value is too long.
+    """
+    values = named_values("variables", desired)
+    wrong = [key for key in values if not _KEY.fullmatch(key)]
+    require(
+        not wrong,
+        "the key of a variable has a letter or underscore, followed by up to 49 letters, digits and underscores, not "
+        f"{', '.join(map(repr, wrong))}",
+    )
+    too_long = [key for key, value in values.items() if isinstance(value, str) and len(value) > MAX_VALUE_CHARS]
+    require(
+        not too_long,
+        f"the value of a variable has at most {MAX_VALUE_CHARS} characters: {', '.join(map(repr, too_long))}",
+    )
 
 
 def plan_variables(client: Resources, desired: Any, prune: Prune, *, project_id: str | None) -> DesiredStatePlan:
