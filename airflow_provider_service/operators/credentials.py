@@ -145,6 +145,9 @@ class ServiceCreateCredentialOperator(_CredentialOperator):
     Pass secrets as templates, e.g. ``"{{ conn.warehouse.password }}"``, or through ``data_conn_id``: a secret that is
     written in a DAG file is as visible as the file. Once rendered, ``data`` is hidden everywhere.
 
+    The service lets several credentials have the same name, so do not let two tasks create the same one at the same
+    time: there could be two, and tasks that look it up by its name would fail until one of them is deleted.
+
     :param name: name of the credential.
     :param credential_type: credential type of the service, e.g. ``"httpHeaderAuth"``.
     :param data: secret fields by name, as the credential type defines them; give this, a connection, or both.

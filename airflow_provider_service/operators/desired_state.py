@@ -292,6 +292,9 @@ class ServiceEnsureDataTablesOperator(_EnsureOperator):
 class ServiceEnsureProjectsOperator(_EnsureOperator):
     """Make sure that these team projects exist and have these members. Safe to repeat.
 
+    The service lets several projects have the same name, so do not let two tasks create the same one at the same time:
+    there could be two, and tasks that look it up by its name would fail until one of them is deleted.
+
     :param projects: the members of each project by its name, with their roles by email address, as ``{"Sales":
         {"ana@example.com": "project:editor"}}``: a mapping, or text in YAML or JSON. A member whose role is None is
         removed; members that are not named are kept.
