@@ -49,7 +49,7 @@ class DaemonPool:
     """Runs blocking calls in a few daemon threads, which end when nothing is left to do.
 
     :param threads: number of threads at most.
-    :param waiting: number of calls at most that wait for one of them.
+    :param waiting: number of calls at most that wait for one of them; 0 for any number.
     :param name: name of the threads.
     """
 

@@ -11,7 +11,7 @@ from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 
 from airflow_provider_service._core.daemon_threads import in_background
 from airflow_provider_service._core.waits.killed import ASKING_SECONDS, Decision, TaskNow, ask, decide, undecided
-from airflow_provider_service._core.waits.stop import stop_execution
+from airflow_provider_service._core.waits.stop import in_a_hurry, stop_execution
 from airflow_provider_service.client._clock import clock
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class EndingTask:
         execution_id = execution_id or self._start.just_started(self._config)
         if execution_id is None:
             return None
-        was_stopped = stop_execution(self._config, execution_id)
+        was_stopped = stop_execution(in_a_hurry(self._config), execution_id)
         how = "was stopped" if was_stopped else "could NOT be stopped and may still be running"
         return f"execution {execution_id} {how}: {decision.reason}"
 

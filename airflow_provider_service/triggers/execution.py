@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from functools import partial
@@ -19,7 +20,7 @@ from airflow_provider_service._airflow.task_arguments import (
     ON_VANISHED,
     POLL_SECONDS,
 )
-from airflow_provider_service._core.daemon_threads import in_daemon_thread
+from airflow_provider_service._core.daemon_threads import DaemonPool, in_daemon_thread
 from airflow_provider_service._core.waits.outcome import broken
 from airflow_provider_service._core.waits.stop import stop_execution
 from airflow_provider_service._core.waits.watch import Wait
@@ -32,6 +33,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ServiceExecutionTrigger"]
 
+# A user may end hundreds of deferred tasks at once, and a service answers only so many requests in time.
+MAX_STOPS_AT_ONCE = 5
+
+# By connection, so that a service that hangs does not delay the stops of others.
+_stops = defaultdict[str, DaemonPool](lambda: DaemonPool(MAX_STOPS_AT_ONCE, 0, name="service-stop"))
 _is_loaded = False
 
 
@@ -142,13 +148,15 @@ class ServiceExecutionTrigger(BaseTrigger):
                 await asyncio.shield(work)
 
     async def _stop_if_killed(self) -> None:
-        from airflow_provider_service._airflow.connection import config_for
         from airflow_provider_service._core.waits.killed import was_killed
 
+        await _load()
+        from airflow_provider_service._core.waits.poller import shared_config_for
+
         if await was_killed(self.task_instance, self.execution_id):
-            config = await config_for(self.service_conn_id)
+            config = await shared_config_for(self.service_conn_id)
             stop = partial(stop_execution, config, self.execution_id, workflow_id=self.expected_workflow_id)
-            await in_daemon_thread(stop)
+            await asyncio.wrap_future(_stops[self.service_conn_id].submit(stop))
 
     async def _join_poller(self) -> tuple[Poller, Waiter]:
         await _load()

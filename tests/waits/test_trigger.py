@@ -8,17 +8,19 @@ import logging
 import os
 from datetime import timedelta
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from airflow.providers.common.compat.sdk import TaskDeferred
 
+from airflow_provider_service._core.waits import killed, stop
 from airflow_provider_service._core.waits.outcome import Outcome
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.testing._stored_triggers import as_stored, first_event, from_stored, revived
+from airflow_provider_service.triggers.execution import MAX_STOPS_AT_ONCE
 from tests import airflow_features
 
 from .driving import (
@@ -255,13 +257,50 @@ async def test_a_kill_of_an_ended_execution_is_harmless(simulator: ServiceSimula
     assert [request.status for request in simulator.requests if request.method == "POST"] == [409]
 
 
+class OpenRequests:
+    """Counts how many requests a service had open at once."""
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+
+    def around(self, app: Any) -> Any:
+        async def counted(*arguments: Any) -> None:
+            self.now += 1
+            self.most = max(self.most, self.now)
+            try:
+                await app(*arguments)
+            finally:
+                self.now -= 1
+
+        return counted
+
+
+@in_event_loop
+async def test_many_kills_at_once_stop_every_execution_of_a_slow_service(
+    simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(killed, "ask", lambda ti: killed.TaskNow("failed"))
+    running = [simulator.start_execution(workflow_id) for _ in range(3 * MAX_STOPS_AT_ONCE)]
+    triggers = [execution_trigger(one, cancel_on_kill=True, expected_workflow_id=workflow_id) for one in running]
+    for trigger in triggers:
+        trigger.task_instance = cast(Any, TaskInstance())
+    simulator.inject("latency", times=None, seconds=2 * stop.STOP_TIMEOUT_SECONDS)
+    open_now = OpenRequests()
+    simulator.wrap(open_now.around)
+
+    await asyncio.gather(*(trigger.on_kill() for trigger in triggers))
+
+    assert {status_of(simulator, one) for one in running} == {"canceled"}
+    assert open_now.most <= MAX_STOPS_AT_ONCE
+
+
 @airflow_features.kills_in_the_triggerer
 @in_event_loop
 async def test_a_kill_that_cannot_be_carried_out_says_so(
     simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     one = simulator.start_execution(workflow_id)
-    simulator.inject("status", path="/stop$", status=503)
+    simulator.inject("status", path="/stop$", status=403)
     triggerer = Triggerer()
     number = triggerer.start(execution_trigger(one, cancel_on_kill=True))
     await until(lambda: polls_of(simulator, one) >= 1)

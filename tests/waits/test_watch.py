@@ -10,7 +10,7 @@ import pytest
 from airflow_provider_service._core.waits import stop
 from airflow_provider_service._core.waits.faults import MIN_FAILURES
 from airflow_provider_service._core.waits.outcome import Outcome
-from airflow_provider_service._core.waits.stop import stop_execution, stop_overdue
+from airflow_provider_service._core.waits.stop import in_a_hurry, stop_execution, stop_overdue
 from airflow_provider_service._core.waits.watch import Watch
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client._clock import clock
@@ -154,7 +154,7 @@ def test_stopping_takes_one_short_request(
     simulator.inject("latency", times=None, seconds=60)
     config = client.transport.config.model_copy(update={"timeout": 3600.0})
 
-    assert stop_execution(config, simulator.start_execution(workflow_id)) is False
+    assert stop_execution(in_a_hurry(config), simulator.start_execution(workflow_id)) is False
     [request] = simulator.requests
     assert request.status is None, "it was answered before"
 

@@ -314,7 +314,12 @@ _configs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Task[Se
 
 
 async def poller_of(service_conn_id: str, interval: float) -> Poller:
-    """Return the poller for the current settings of a connection. Simultaneous callers share one read of it."""
+    """Return the poller for the current settings of a connection."""
+    return poller_for(await shared_config_for(service_conn_id), interval)
+
+
+async def shared_config_for(service_conn_id: str) -> ServiceConfig:
+    """Return the current settings of a connection. Simultaneous callers share one read of it."""
     loop = asyncio.get_running_loop()
     configs = _configs.setdefault(loop, {})
     reading = configs.get(service_conn_id)
@@ -322,7 +327,7 @@ async def poller_of(service_conn_id: str, interval: float) -> Poller:
         reading = Context().run(loop.create_task, config_for(service_conn_id))
         configs[service_conn_id] = reading
         reading.add_done_callback(lambda _: configs.pop(service_conn_id))
-    return poller_for(await asyncio.shield(reading), interval)
+    return await asyncio.shield(reading)
 
 
 def poller_for(config: ServiceConfig, interval: float) -> Poller:

@@ -21,15 +21,20 @@ log = logging.getLogger(__name__)
 STOP_TIMEOUT_SECONDS = 3.0
 
 
-def stop_execution(config: ServiceConfig, execution_id: str, *, workflow_id: str | None = None) -> bool:
-    """Stop an execution with one short request, because little time is left. Return whether it has ended now.
+def in_a_hurry(config: ServiceConfig) -> ServiceConfig:
+    """Copy the settings for a single try that ends before Airflow kills the task."""
+    return config.one_try(connect_timeout=1.5, timeout=STOP_TIMEOUT_SECONDS)
 
-    :param config: the server.
+
+def stop_execution(config: ServiceConfig, execution_id: str, *, workflow_id: str | None = None) -> bool:
+    """Stop an execution. Return whether it has ended now.
+
+    :param config: the server, with the limits of time for each request.
     :param workflow_id: its workflow, if the server may be another one than before. Then the execution is read first.
     """
     from airflow_provider_service.client import ServiceClient
 
-    with ServiceClient(config.one_try(connect_timeout=1.5, timeout=STOP_TIMEOUT_SECONDS)) as client:
+    with ServiceClient(config) as client:
         try:
             if workflow_id is not None:
                 found = client.executions.get(execution_id).workflow_id
@@ -61,7 +66,7 @@ def stop_overdue(client: ServiceClient, outcome: Outcome, wait: Wait) -> Outcome
     if outcome.verdict != "timed_out" and not outcome.is_overdue:
         return outcome
     config = client.transport.config
-    was_stopped = stop_execution(config, outcome.execution_id, workflow_id=wait.expected_workflow_id)
+    was_stopped = stop_execution(in_a_hurry(config), outcome.execution_id, workflow_id=wait.expected_workflow_id)
     # If the service does not answer, retries would take a minute.
     is_reachable = was_stopped and not outcome.is_overdue
     with nullcontext(client) if is_reachable else ServiceClient(config.one_try()) as reader:
