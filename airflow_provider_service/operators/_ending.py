@@ -80,9 +80,9 @@ class EndingTask:
         execution_id = execution_id or self._start.just_started(self._config)
         if execution_id is None:
             return None
-        was_stopped = stop_execution(in_a_hurry(self._config), execution_id)
-        how = "was stopped" if was_stopped else "could NOT be stopped and may still be running"
-        return f"execution {execution_id} {how}: {decision.reason}"
+        fate = stop_execution(in_a_hurry(self._config), execution_id)
+        doubt = " and may still be running" if fate == "could NOT be stopped" else ""
+        return f"execution {execution_id} {fate}{doubt}: {decision.reason}"
 
     def _decide(self, *, in_signal: bool) -> Decision | None:
         if _has_timed_out():

@@ -112,7 +112,8 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
     The service usually ends the execution at once; the task waits until it has ended.
 
     :param execution_id: id of the execution.
-    :param if_missing: what to do if it does not exist: ``"fail"`` (the default) or ``"ignore"``.
+    :param if_missing: what to do if it does not exist: ``"fail"`` (the default) or ``"ignore"``. If it runs, but the
+        user of the key may not execute its workflow and thus not stop it, the task always fails.
     :param wait_for_completion: wait until the execution has ended; True by default.
     :param deferrable: wait in the triggerer; the default is Airflow's ``[operators] default_deferrable``.
     :param poll_interval: seconds, or a timedelta, between two polls; 1 second by default.
@@ -185,7 +186,12 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
             return self._ended(Outcome.from_event(event), stopped, url)
 
     def _stop(self) -> bool:
-        from airflow_provider_service.client.errors import ServiceConflictError, ServiceServerError
+        from airflow_provider_service._core.waits.stop import NOT_ALLOWED
+        from airflow_provider_service.client.errors import (
+            ServiceConflictError,
+            ServiceNotFoundError,
+            ServiceServerError,
+        )
 
         try:
             self.hook.executions.stop(self.execution_id)
@@ -196,6 +202,10 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
             if self.hook.executions.get(self.execution_id).status in ENDED_STATUSES:
                 return False
             raise
+        except ServiceNotFoundError as error:
+            if self.hook.executions.get(self.execution_id).status in ENDED_STATUSES:
+                return False
+            raise AirflowFailException(f"execution {self.execution_id} has not ended: {NOT_ALLOWED}") from error
         return True
 
     def _link(self, context: Context, execution: Execution) -> str | None:

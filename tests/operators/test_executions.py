@@ -60,8 +60,19 @@ def test_a_server_that_fails_to_stop_what_has_ended(execute, simulator, workflow
         execute(ServiceStopExecutionOperator, execution_id=running)
 
 
+@pytest.mark.parametrize("if_missing", ["fail", "ignore"])
+def test_stopping_one_whose_workflow_the_user_of_the_key_may_not_execute(execute, simulator, workflow_id, if_missing):
+    ended, running = (simulator.start_execution(workflow_id, status=one) for one in ("success", "running"))
+    simulator.inject("status", path="/stop$", status=404, times=None)
+
+    done = execute(ServiceStopExecutionOperator, execution_id=ended, if_missing=if_missing)
+    assert (done["status"], done["stopped"]) == ("success", False)
+    with pytest.raises(AirflowFailException, match=f"execution {running} has not ended: the service does not stop"):
+        execute(ServiceStopExecutionOperator, execution_id=running, if_missing=if_missing)
+
+
 def test_stopping_one_that_does_not_exist(execute, workflow_id):
-    with pytest.raises(errors.ServiceNotFoundError, match="Failed to find execution to stop"):
+    with pytest.raises(errors.ServiceNotFoundError, match="GET /executions/99: not found"):
         execute(ServiceStopExecutionOperator, execution_id=99)
     ignored = execute(ServiceStopExecutionOperator, execution_id=99, if_missing="ignore")
     assert ignored == {"execution_id": "99", "status": None, "stopped": False, "url": None}

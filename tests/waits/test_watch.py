@@ -141,8 +141,9 @@ def test_stopping_ends_what_has_not_ended(
 ) -> None:
     one = simulator.start_execution(workflow_id, status=status) if status else "77"
 
-    assert stop_execution(client.transport.config, one) is True
-    if status in {"running", "waiting", "new"}:
+    is_active = status in {"running", "waiting", "new"}
+    assert stop_execution(client.transport.config, one) == ("was stopped" if is_active else "had ended")
+    if is_active:
         assert client.executions.get(one).status == "canceled"
 
 
@@ -154,7 +155,7 @@ def test_stopping_takes_one_short_request(
     simulator.inject("latency", times=None, seconds=60)
     config = client.transport.config.model_copy(update={"timeout": 3600.0})
 
-    assert stop_execution(in_a_hurry(config), simulator.start_execution(workflow_id)) is False
+    assert stop_execution(in_a_hurry(config), simulator.start_execution(workflow_id)) == "could NOT be stopped"
     [request] = simulator.requests
     assert request.status is None, "it was answered before"
 
@@ -199,3 +200,26 @@ def test_a_stop_after_the_service_is_back_finds_out_what_the_wait_could_not_see(
     outcome = stop_overdue(client, overdue(simulator, client, one), wait_for(one))
 
     assert (outcome.verdict, outcome.message) == (verdict, message.format(one))
+
+
+def test_a_stop_that_the_user_of_the_key_may_not_make_has_stopped_nothing(
+    simulator: ServiceSimulator, workflow_id: str, client: ServiceClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = simulator.start_execution(workflow_id)
+    simulator.inject("status", path="/stop$", status=404)
+    before = Watch(wait_for(one)).timed_out()
+    after = stop_overdue(client, before, wait_for(one))
+
+    assert after.message == f"{before.message}; it could NOT be stopped and may still be running"
+    assert stop.NOT_ALLOWED in caplog.text
+
+
+def test_an_end_that_cannot_be_read_is_not_called_a_stop(
+    simulator: ServiceSimulator, workflow_id: str, client: ServiceClient
+) -> None:
+    one = simulator.start_execution(workflow_id, status="success")
+    before = overdue(simulator, client, one)
+    simulator.inject("status", method="GET", status=503)
+    after = stop_overdue(client, before, wait_for(one))
+
+    assert after == before._replace(message=f"{before.message}; it has ended by now, but how could not be read")

@@ -6,9 +6,10 @@ import logging
 import math
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from airflow_provider_service.client import errors
+from airflow_provider_service.client.models._statuses import ENDED_STATUSES
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.waits.outcome import Outcome
@@ -20,14 +21,20 @@ log = logging.getLogger(__name__)
 # Airflow kills a task 5 s after it has signalled the task to end.
 STOP_TIMEOUT_SECONDS = 3.0
 
+#: Why the service answers 404 to the stop of an execution that it shows.
+NOT_ALLOWED = "the service does not stop it, because the user of the key may read its workflow, but not execute it"
+
+#: What became of an execution that was to be stopped, in the words of messages.
+Fate = Literal["was stopped", "had ended", "could NOT be stopped"]
+
 
 def in_a_hurry(config: ServiceConfig) -> ServiceConfig:
     """Copy the settings for a single try that ends before Airflow kills the task."""
     return config.one_try(connect_timeout=1.5, timeout=STOP_TIMEOUT_SECONDS)
 
 
-def stop_execution(config: ServiceConfig, execution_id: str, *, workflow_id: str | None = None) -> bool:
-    """Stop an execution. Return whether it has ended now.
+def stop_execution(config: ServiceConfig, execution_id: str, *, workflow_id: str | None = None) -> Fate:
+    """Stop an execution, and return what became of it.
 
     :param config: the server, with the limits of time for each request.
     :param workflow_id: its workflow, if the server may be another one than before. Then the execution is read first.
@@ -36,21 +43,36 @@ def stop_execution(config: ServiceConfig, execution_id: str, *, workflow_id: str
 
     with ServiceClient(config) as client:
         try:
-            if workflow_id is not None:
-                found = client.executions.get(execution_id).workflow_id
-                if found not in (None, workflow_id):
-                    what = f"workflow '{workflow_id}' is not stopped: at {client.base_url}, it is one of '{found}'"
-                    log.error("Execution %s of %s", execution_id, what)
-                    return False
-            client.executions.stop(execution_id)
-        except (errors.ServiceConflictError, errors.ServiceNotFoundError) as error:
-            log.info("Execution %s had ended before it was stopped: %s", execution_id, error)
+            return _stop(client, execution_id, workflow_id)
         except errors.ServiceApiError as error:
             log.error("Execution %s could not be stopped and may still be running: %s", execution_id, error)
-            return False
-        else:
-            log.info("Execution %s was stopped", execution_id)
-    return True
+            return "could NOT be stopped"
+
+
+def _stop(client: ServiceClient, execution_id: str, workflow_id: str | None) -> Fate:
+    try:
+        if workflow_id is not None:
+            found = client.executions.get(execution_id).workflow_id
+            if found not in (None, workflow_id):
+                what = f"workflow '{workflow_id}' is not stopped: at {client.base_url}, it is one of '{found}'"
+                log.error("Execution %s of %s", execution_id, what)
+                return "could NOT be stopped"
+        client.executions.stop(execution_id)
+    except (errors.ServiceConflictError, errors.ServiceNotFoundError) as error:
+        if isinstance(error, errors.ServiceNotFoundError) and _is_active(client, execution_id):
+            log.error("Execution %s has not ended: %s", execution_id, NOT_ALLOWED)
+            return "could NOT be stopped"
+        log.info("Execution %s had ended before it was stopped: %s", execution_id, error)
+        return "had ended"
+    log.info("Execution %s was stopped", execution_id)
+    return "was stopped"
+
+
+def _is_active(client: ServiceClient, execution_id: str) -> bool:
+    try:
+        return client.executions.get(execution_id).status not in ENDED_STATUSES
+    except errors.ServiceNotFoundError:
+        return False
 
 
 def stop_overdue(client: ServiceClient, outcome: Outcome, wait: Wait) -> Outcome:
@@ -66,15 +88,17 @@ def stop_overdue(client: ServiceClient, outcome: Outcome, wait: Wait) -> Outcome
     if outcome.verdict != "timed_out" and not outcome.is_overdue:
         return outcome
     config = client.transport.config
-    was_stopped = stop_execution(in_a_hurry(config), outcome.execution_id, workflow_id=wait.expected_workflow_id)
+    fate = stop_execution(in_a_hurry(config), outcome.execution_id, workflow_id=wait.expected_workflow_id)
     # If the service does not answer, retries would take a minute.
-    is_reachable = was_stopped and not outcome.is_overdue
+    is_reachable = fate != "could NOT be stopped" and not outcome.is_overdue
     with nullcontext(client) if is_reachable else ServiceClient(config.one_try()) as reader:
         ended = Watch(replace(wait, deadline=math.inf)).read(reader, is_last=True)
     if ended is not None and ended.status != "canceled":
         return ended
-    if was_stopped and outcome.is_overdue:
-        outcome = Watch(wait).timed_out()
+    if ended is not None or fate == "was stopped":
+        outcome = Watch(wait).timed_out() if outcome.is_overdue else outcome
+        return outcome._replace(message=f"{outcome.message}; it was stopped")
+    if fate == "had ended":
+        return outcome._replace(message=f"{outcome.message}; it has ended by now, but how could not be read")
     doubt = "" if outcome.is_overdue else " and may still be running"
-    fate = "it was stopped" if was_stopped else f"it could NOT be stopped{doubt}"
-    return outcome._replace(message=f"{outcome.message}; {fate}")
+    return outcome._replace(message=f"{outcome.message}; it {fate}{doubt}")
