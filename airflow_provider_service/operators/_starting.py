@@ -155,9 +155,10 @@ class ServiceStartingOperator(ServiceWaitingOperator):
 
     def _finish(self, outcome: Outcome, *, expected_workflow_id: str | None = None) -> dict[str, Any]:
         from airflow_provider_service._core.waits.stop import stop_overdue
+        from airflow_provider_service._core.waits.watch import explained
 
         wait = self._wait_for(outcome.execution_id, expected_workflow_id)
-        self._outcome = stop_overdue(self.hook.client, outcome, wait)
+        self._outcome = explained(self.hook.config, stop_overdue(self.hook.client, outcome, wait))
         return self._result(self._outcome)
 
     def _result(self, outcome: Outcome) -> dict[str, Any]:

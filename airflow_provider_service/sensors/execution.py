@@ -178,7 +178,7 @@ class ServiceExecutionSensor(ServiceBaseSensor):
         if outcome.url:
             ServiceExecutionLink().push(context, outcome.url)
         with failure_reported(context):
-            return self._settle(outcome)
+            return self._settle(self._explained(outcome))
 
     def _wait_until(self, deadline: float, execution_id: str, workflow_id: str | None = None) -> Wait:
         return Wait(
@@ -216,6 +216,19 @@ class ServiceExecutionSensor(ServiceBaseSensor):
         # Airflow's own check of the timeout has a different message, so it must not come first.
         is_over = not self.deferrable and watch.seconds_left < LAST_SECONDS
         return outcome or (watch.timed_out() if is_over else None)
+
+    def _explained(self, outcome: Outcome) -> Outcome:
+        from airflow_provider_service._core.waits.watch import explained
+        from airflow_provider_service.hooks.service import ServiceHook
+
+        if outcome.verdict != "failed":
+            return outcome
+        try:
+            config = ServiceHook(self.service_conn_id).config
+        except Exception:
+            self.log.exception("Connection '%s' cannot be used, so the failure is not explained", self.service_conn_id)
+            return outcome
+        return explained(config, outcome)
 
     def _link(self, context: Context, client: ServiceClient, watch: Watch) -> None:
         if watch.workflow_id and not self._is_linked:

@@ -55,7 +55,8 @@ class ServiceExecutionTrigger(BaseTrigger):
     The event is ``{"execution_id", "verdict", "message", "status", "workflow_id", "started_at", "stopped_at", "url",
     "final", "is_overdue"}``. The verdict is ``"succeeded"``, ``"failed"``, ``"vanished"``, ``"timed_out"`` or
     ``"unobservable"``. With the last one, ``final`` says whether a retry is pointless, and ``is_overdue`` whether the
-    deadline has passed.
+    deadline has passed. The message does not say why an execution failed, because the service's own message may quote
+    secrets that the workflow was called with; the task reads it when it continues.
 
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``.
     :param execution_id: id of the execution.

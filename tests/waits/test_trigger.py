@@ -119,6 +119,19 @@ def test_a_restart_of_the_triggerer_keeps_the_deadline(simulator: ServiceSimulat
     assert polls_of(simulator, one) == seen + 1, "it had no time left but for a last poll"
 
 
+@in_event_loop
+async def test_an_event_about_a_failure_leaves_its_explanation_to_the_task(
+    simulator: ServiceSimulator, workflow_id: str
+) -> None:
+    one = simulator.start_execution(workflow_id)
+    simulator.finish_execution(one, "error", node="Webhook", message="the token is wrong: abc")
+
+    event = await first_event(execution_trigger(one))
+
+    assert (event["verdict"], event["message"]) == ("failed", f"execution {one} ended with status 'error'")
+    assert not [request for request in simulator.requests if "includeData" in request.query]
+
+
 @pytest.mark.parametrize("cancel_on_kill", [pytest.param(True, marks=airflow_features.kills_in_the_triggerer), False])
 @in_event_loop
 async def test_a_users_kill_stops_the_execution(

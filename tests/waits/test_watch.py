@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -11,14 +13,16 @@ from airflow_provider_service._core.waits import stop
 from airflow_provider_service._core.waits.faults import MIN_FAILURES
 from airflow_provider_service._core.waits.outcome import Outcome
 from airflow_provider_service._core.waits.stop import in_a_hurry, stop_execution, stop_overdue
-from airflow_provider_service._core.waits.watch import Watch
+from airflow_provider_service._core.waits.watch import Watch, explained
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceTimeoutError
+from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
+from airflow_provider_service.sensors.execution import ServiceExecutionSensor
 from airflow_provider_service.simulator import ServiceSimulator
 from tests.set_clock import SetClock
 
-from .driving import wait_for
+from .driving import TaskInstance, wait_for
 
 
 @pytest.fixture
@@ -95,6 +99,39 @@ def test_why_it_failed_may_stay_unknown(simulator: ServiceSimulator, workflow_id
     assert outcome.message.startswith(
         f"execution {one} ended with status 'error': its data could not be read (ServiceServerError) - http://"
     )
+
+
+def failed_event(client: ServiceClient, one: str, workflow_id: str, why: str) -> dict[str, Any]:
+    message = f"execution {one} ended with status 'error'{why}"
+    url = f"{client.base_url}/workflow/{workflow_id}/executions/{one}"
+    return Outcome(one, "failed", message, "error", workflow_id, url=url).to_event()
+
+
+def test_a_task_explains_the_failure_in_an_event_unless_it_is_explained_already(
+    simulator: ServiceSimulator, workflow_id: str, client: ServiceClient
+) -> None:
+    one = simulator.start_execution(workflow_id)
+    simulator.finish_execution(one, "error", node="Webhook", message="it broke")
+    for stored, shown in (("", f" at node 'Webhook': it broke - {client.base_url}"), (": as before", ": as before")):
+        for make in (ServiceExecutionSensor, ServiceRunWorkflowOperator):
+            named: Any = {"execution_id": one} if make is ServiceExecutionSensor else {"workflow_id": workflow_id}
+            task = make(task_id="wait", deferrable=True, **named)
+            event = failed_event(client, one, workflow_id, stored)
+            with pytest.raises(Exception, match=f"^execution {one} ended with status 'error'{re.escape(shown)}"):
+                task.execute_complete({"ti": TaskInstance(), "task": task}, event)  # type: ignore[operator]
+
+
+def test_the_failure_of_an_execution_of_another_server_explains_nothing(
+    simulator: ServiceSimulator, workflow_id: str, client: ServiceClient
+) -> None:
+    one = simulator.start_execution(workflow_id)
+    simulator.finish_execution(one, "error", message="it broke")
+    event = failed_event(client, one, "another", "")
+
+    outcome = explained(client.transport.config, Outcome.from_event(event))
+
+    assert "its data could not be read (the connection leads to another server now)" in outcome.message
+    assert "it broke" not in outcome.message
 
 
 def test_a_long_message_is_truncated(simulator: ServiceSimulator, workflow_id: str, client: ServiceClient) -> None:

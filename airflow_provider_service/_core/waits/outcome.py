@@ -101,6 +101,11 @@ def not_kept(error: ServiceRunNotKeptError) -> Outcome:
     return Outcome("", "succeeded", str(error), workflow_id=error.workflow_id)
 
 
+def message_of_end(execution_id: str, status: str | None) -> str:
+    """The message about an execution that has ended, without any explanation."""
+    return f"execution {execution_id} ended with status '{status}'"
+
+
 def judge(execution: Execution, base_url: str) -> Outcome | None:
     """Decide whether an execution has ended, and how; None while it has not.
 
@@ -115,7 +120,7 @@ def judge(execution: Execution, base_url: str) -> Outcome | None:
     return Outcome(
         execution_id=execution.id,
         verdict="succeeded" if execution.status == "success" else "failed",
-        message=f"execution {execution.id} ended with status '{execution.status}'",
+        message=message_of_end(execution.id, execution.status),
         status=execution.status,
         workflow_id=execution.workflow_id,
         started_at=wire.get("startedAt"),

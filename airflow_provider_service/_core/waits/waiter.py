@@ -28,6 +28,8 @@ class Waiter(Watch):
 
     __slots__ = ("_context", "future", "is_last_poll", "is_slow")
 
+    explains = False  # the task does that when it continues in a worker
+
     def __init__(self, wait: Wait) -> None:
         super().__init__(wait)
         #: Yields the outcome, or None if the connection has changed.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._airflow import metrics
 from airflow_provider_service._core.waits.faults import FaultTolerance
-from airflow_provider_service._core.waits.outcome import Outcome, broken, judge
+from airflow_provider_service._core.waits.outcome import Outcome, broken, judge, message_of_end
 from airflow_provider_service.client import errors
 from airflow_provider_service.client._clock import clock
 
@@ -89,6 +89,9 @@ class Watch(Wait):
     # As few objects as possible, because those of thousands of waits slow Python's garbage collector.
     __slots__ = ("_faults", "workflow_id")
 
+    #: Whether a failure is explained as soon as it is seen.
+    explains = True
+
     def __init__(self, wait: Wait) -> None:
         super().__init__(**wait.to_arguments())
         self.workflow_id: str | None = None
@@ -129,7 +132,7 @@ class Watch(Wait):
         self.saw_active()
         self.workflow_id = execution.workflow_id
         outcome = judge(execution, client.base_url)
-        return _explained(client, outcome) if outcome and outcome.verdict == "failed" else outcome
+        return explained(client.transport.config, outcome) if outcome and self.explains else outcome
 
     def saw_active(self) -> None:
         """Record that the execution was seen and has not ended."""
@@ -244,15 +247,25 @@ def poll_here(
     return outcome
 
 
-def _explained(client: ServiceClient, outcome: Outcome) -> Outcome:
-    """Add the service's message, and the node that failed or, if none did, the one that ran last, if known."""
+def explained(config: ServiceConfig, outcome: Outcome) -> Outcome:
+    """Add to a failure the service's message, and the node that failed or, if none did, the one that ran last.
+
+    Not in a triggerer: the data of many executions would stall all its triggers, and the message may quote secrets that
+    the workflow was called with, while Airflow logs and stores events.
+    """
+    from airflow_provider_service._core.runs.nodes import read_small
     from airflow_provider_service.client._execution_data import failed_node, failure_of
 
+    # Other failures have been explained, those in events of earlier versions even by the trigger.
+    if outcome.verdict != "failed" or outcome.message != message_of_end(outcome.execution_id, outcome.status):
+        return outcome
     where = "at"
     try:
-        execution = client.executions.get(outcome.execution_id, include_data=True)
+        execution = read_small(config, outcome.execution_id, config.max_answer_mib)
         node, message = failure_of(execution)
         where = "at" if failed_node(execution) else "after"
+        if outcome.workflow_id not in (None, execution.workflow_id):
+            node, message = None, "its data could not be read (the connection leads to another server now)"
     except errors.ServiceApiError as error:
         node, message = None, f"its data could not be read ({type(error).__name__})"
     parts = [outcome.message, f" {where} node '{node}'" if node else "", f": {message}" if message else ""]
