@@ -179,8 +179,9 @@ class ServiceNotifier(BaseNotifier):
         map_index = getattr(ti, "map_index", None)
         return {
             "message": self.message,
-            "dag_id": getattr(ti or run, "dag_id", None),
-            "run_id": getattr(ti or run, "run_id", None),
+            # Of a DAG run without a last task instance, Airflow 3.3 passes only the DAG and the id.
+            "dag_id": getattr(ti or run or context.get("dag"), "dag_id", None),
+            "run_id": getattr(ti or run, "run_id", context.get("run_id")),
             "task_id": getattr(ti, "task_id", None),
             "map_index": None if map_index == -1 else map_index,  # as Airflow has it for a task that is not mapped
             "try_number": getattr(ti, "try_number", None),

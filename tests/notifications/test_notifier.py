@@ -159,6 +159,17 @@ def test_of_a_dag_run(notify: Notify, simulator: ServiceSimulator, alert: str) -
     assert told == {"message": "done", "dag_id": "nightly", "run_id": "scheduled__1", "state": "success"}
 
 
+def test_of_a_dag_run_of_which_airflow_passes_only_the_id(
+    notify: Notify, simulator: ServiceSimulator, alert: str
+) -> None:
+    context: dict[str, Any] = {"run_id": "manual__1", "reason": "task_failure"}
+    notify(context, workflow_id=alert, message="failed")
+
+    [item] = received(simulator, alert)
+    told = {name: value for name, value in item["body"].items() if value is not None}
+    assert told == {"message": "failed", "dag_id": "nightly", "run_id": "manual__1"}
+
+
 def test_a_webhook_without_body_gets_a_query(notify: Notify, simulator: ServiceSimulator, alert: str) -> None:
     set_parameters(simulator, alert, httpMethod="GET")
     notify({"ti": TASK}, workflow_id=alert, message="a & b", details={"n": [1]})
