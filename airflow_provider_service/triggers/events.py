@@ -36,8 +36,8 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
     On Airflow 3.3 and newer, a watcher continues after a restart where it had stopped, and misses no end, however the
     triggerer ended: an event counts as reported only once it is in Airflow's database. If a triggerer dies or stops
     within about two seconds after an event, or is so overloaded that Airflow gives the watch to another one, an end may
-    be reported again, with the same ``execution_id`` and ``status``. Otherwise each end is reported once. The watch
-    starts from scratch:
+    be reported again, with the same ``execution_id`` and ``status``. The two seconds can become a minute while outputs
+    are read, or executions of a slow service. Otherwise each end is reported once. The watch starts from scratch:
 
     - after a restart on Airflow before 3.3, or if several assets share a watcher, for which Airflow keeps no state;
     - when the selection, ``statuses``, the connection or its address changes;
@@ -47,8 +47,8 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
 
     The event is ``{"execution_id", "workflow_id", "status", "started_at", "stopped_at", "url"}``, with
     ``return_output`` also ``{"output", "output_items"}`` if the execution succeeded. If the output is
-    larger than 48 kB of JSON or cannot be read, it is None, and the log of the triggerer has a warning; the end is
-    reported in any case.
+    larger than 48 kB of JSON, or cannot be read within a minute after the poll that saw the end, it is None, and the
+    log of the triggerer has a warning; the end is reported in any case.
 
     :param workflow_id: id of the workflow, or a list of several.
     :param workflow_name: exact name of the workflow, or a list of several.

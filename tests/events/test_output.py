@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import requests
 
+from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
@@ -15,8 +16,9 @@ from tests import airflow_features
 from tests.runs.workflows import FAIL, put, puts_out, webhook
 from tests.waits.driving import in_event_loop, until
 
+from . import persisting
 from .persisting import PersistingTriggerer
-from .watching import polled, watcher
+from .watching import AssetState, polled, watcher
 
 pytestmark = airflow_features.asset_watchers
 
@@ -77,6 +79,34 @@ async def test_output_that_cannot_be_read_loses_no_event(
     event = await event_of(simulator, workflow_id, return_output="last_node")
     assert (event["status"], event["output"]) == ("success", None)
     assert "The output of execution 1 cannot be read" in caplog.text
+
+
+@airflow_features.kept_cursors
+@in_event_loop
+async def test_output_that_cannot_be_read_within_a_minute_holds_up_no_watch(
+    simulator: ServiceSimulator, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(persisting, "SYNC_SECONDS", 1.0)
+    workflow_id, state = put(simulator, webhook(), SUM), AssetState()
+    first, second = PersistingTriggerer(), PersistingTriggerer()
+    first.start(watcher(workflow_id, state))
+    await until(lambda: state.writes == 1, every=1)
+    await first.shut_down()
+    for n in range(5):
+        await asyncio.to_thread(requests.post, f"{simulator.base_url}/webhook/w", json={"n": n}, timeout=30)
+    await clock().async_sleep(1)  # by then all have ended
+    simulator.inject("latency", times=None, path=r"/executions/\d+$", seconds=25)
+
+    trigger = watcher(workflow_id, state, return_output="last_node")
+    trigger.poll_interval = 1000.0
+    began, number = clock().now(), second.start(trigger)
+    await until(lambda: state.writes == 2, every=1)
+
+    assert clock().now() - began < 70
+    outputs = {event["execution_id"]: event["output"] for event in second.events(number)}
+    assert outputs == {"1": [{"sum": 0}], "2": [{"sum": 1}], "3": None, "4": None, "5": None}
+    assert "The output of execution 3 is left out: more than 60 s have passed" in caplog.text
+    await second.shut_down()
 
 
 @pytest.mark.parametrize(

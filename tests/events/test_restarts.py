@@ -6,10 +6,12 @@ import json
 
 import pytest
 
+from airflow_provider_service.client._clock import clock
 from airflow_provider_service.simulator import ServiceSimulator
 from tests import airflow_features
 from tests.waits.driving import in_event_loop, until
 
+from . import persisting
 from .persisting import PersistingTriggerer
 from .watching import AssetState, StateOfManyAssets, ids, polled, polls, watcher
 
@@ -152,6 +154,39 @@ async def test_an_event_that_airflow_drops_is_not_recorded(
     number = triggerer.start(watcher(workflow_id, state))
     await polled(simulator, 3)
     assert ids(triggerer.events(number)) == [one]
+    await triggerer.shut_down()
+
+
+@airflow_features.kept_cursors
+@in_event_loop
+async def test_ends_that_take_long_to_read_hold_up_no_others(
+    simulator: ServiceSimulator,
+    workflow_id: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(persisting, "SYNC_SECONDS", 1.0)
+    other, state = simulator.create_webhook_workflow(path="other")["id"], AssetState()
+    long = [simulator.start_execution(workflow_id) for _ in range(4)]
+    triggerer = PersistingTriggerer()
+    unhurried = watcher(workflow_id, state)
+    unhurried.poll_interval = 10.0
+    number = triggerer.start(unhurried)
+    for _ in range(3):  # so that they are older than what every poll reads again
+        await clock().async_sleep(11)
+        simulator.start_execution(other, status="success")
+    await clock().async_sleep(11)
+    simulator.inject("latency", times=None, path=r"/executions/\d+$", seconds=12)
+
+    for one in long:
+        simulator.finish_execution(one)
+    await until(lambda: len(triggerer.events(number)) > 0, every=1)
+    assert len(triggerer.events(number)) == 3, "those that could be read in half a minute"
+    assert "whether 1 executions have ended is read later" in caplog.text
+
+    simulator.clear_faults()
+    await until(lambda: len(triggerer.events(number)) == 4, every=1)
+    assert sorted(ids(triggerer.events(number))) == long
     await triggerer.shut_down()
 
 

@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceApiError, ServiceInvalidRequestError, ServiceNotFoundError
 from airflow_provider_service.client.models._statuses import ACTIVE_STATUSES, ENDED_STATUSES
 
@@ -253,10 +254,15 @@ def is_of(execution: Execution, workflows: Workflows) -> bool:
     return workflows is None or execution.workflow_id in workflows
 
 
-def read(client: ServiceClient, ids: Iterable[int]) -> Mapping[int, Execution | None]:
-    """Read executions one by one. Those that were not kept are None; those that cannot be read now are left out."""
+def read(client: ServiceClient, ids: Iterable[int], until: float = math.inf) -> Mapping[int, Execution | None]:
+    """Read executions one by one. Those that were not kept are None; those that cannot be read now are left out.
+
+    :param until: time of the monotonic clock after which no further read begins.
+    """
     found: dict[int, Execution | None] = {}
     for execution_id in ids:
+        if clock().monotonic() >= until:
+            break
         try:
             found[execution_id] = client.executions.get(execution_id)
         except ServiceNotFoundError:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -33,12 +35,23 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
+# Airflow ends a watcher that takes longer for a poll than [triggerer] shared_stream_ack_timeout, by default 300 s, and
+# none of its ends then counts as reported. So many seconds after the poll, no further execution is read by its id,
+READ_SECONDS = 30.0
+# and so many seconds after it, no output.
+OUTPUT_SECONDS = 60.0
+# Executions that one subscriber reads before it is the turn of another one.
+READ_TOGETHER = 20
+OUTPUT_KEYS = ("output", "output_items")
+
 
 class PolledExecutions:
     """What one poll has seen, what its subscribers read in addition, and what they store afterwards."""
 
     def __init__(self, number: int, snapshot: Snapshot, config: ServiceConfig, members: Members) -> None:
         self.number, self.snapshot, self._config, self._members = number, snapshot, config, members
+        now = clock().monotonic()
+        self._read_until, self._output_until = now + READ_SECONDS, now + OUTPUT_SECONDS
         self._asked: set[int] = set()
         self._found: dict[int, Execution | None] = {}
         self._reading = asyncio.Lock()
@@ -53,17 +66,37 @@ class PolledExecutions:
         return await _with_client(self._config, partial(listed_of, since=since, workflows=workflows))
 
     async def read(self, ids: Sequence[int]) -> Mapping[int, Execution | None]:
-        """Read executions by id, each once for all subscribers. The value is None if there is no such execution."""
-        async with self._reading:
-            unread = [one for one in ids if one not in self._asked]
-            if unread:
-                self._found.update(await _with_client(self._config, partial(read, ids=unread)))
-                self._asked.update(unread)
-        return {one: self._found[one] for one in ids if one in self._found}
+        """Read executions by id, each once for all subscribers. The value is None if there is no such execution.
+
+        Those that cannot be read now, or in time, are left out.
+        """
+        # In random order, so that a slow service does not leave out the same ones at each poll.
+        rest = random.sample(ids, len(ids))
+        while rest and clock().monotonic() < self._read_until:
+            some, rest = rest[:READ_TOGETHER], rest[READ_TOGETHER:]
+            async with self._reading:
+                unread = [one for one in some if one not in self._asked]
+                if unread:
+                    action = partial(read, ids=unread, until=self._read_until)
+                    self._found.update(await _with_client(self._config, action))
+                    self._asked.update(unread)
+        found = {one: self._found[one] for one in ids if one in self._found}
+        if len(found) < len(ids) and clock().monotonic() >= self._read_until:
+            log.warning("The service is slow; whether %d executions have ended is read later", len(ids) - len(found))
+        return found
 
     async def output(self, execution_id: str, wanted: WantedOutput) -> dict[str, Any]:
-        """Read the output of a node. If it cannot be read, log the reason, and return None as the output."""
-        return await _with_client(self._config, partial(_output, execution_id=execution_id, wanted=wanted))
+        """Read the output of a node. If it cannot be read, or not in time, log why, and return None as the output."""
+        left = self._output_until - clock().monotonic()
+        if left > 0:
+            action = partial(_output, execution_id=execution_id, wanted=wanted)
+            with suppress(TimeoutError):
+                return await clock().wait_for(_with_client(self._config, action), left)
+        log.warning(
+            "The output of execution %s is left out: more than %g s have passed since the poll that saw its end",
+            *(execution_id, OUTPUT_SECONDS),
+        )
+        return dict.fromkeys(OUTPUT_KEYS)
 
     def once_persisted(self, write: Callable[[], Awaitable[None]]) -> None:
         """Register a function to call once the events of this poll are in Airflow's database."""
@@ -132,7 +165,7 @@ def _output(client: ServiceClient, execution_id: str, wanted: WantedOutput) -> d
         log.warning("The output of execution %s cannot be read: %s", execution_id, error)
         output = no_output()
     # An event has no output_path: several triggerers may report it, so it writes no file.
-    return {name: output[name] for name in ("output", "output_items")}
+    return {name: output[name] for name in OUTPUT_KEYS}
 
 
 async def until_it_works(action: Callable[[], Awaitable[T]], pause: float, faults: FaultTolerance) -> T:
