@@ -12,6 +12,7 @@ import pytest
 import requests_mock
 
 from airflow_provider_service._core.waits import poller as poller_module
+from airflow_provider_service.client._clock import clock
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .driving import in_event_loop, polls_of, until, waits_for
@@ -148,6 +149,24 @@ async def test_a_list_that_cannot_be_understood_is_replaced_by_reads(
 
     assert await round_of(simulator, 3) == ACTIVE_LISTS
     await end(waits)
+
+
+@pytest.mark.parametrize("status", [500, 504])
+@in_event_loop
+async def test_lists_that_fail_end_no_wait_while_each_can_be_read(
+    simulator: ServiceSimulator, workflow_id: str, status: int
+) -> None:
+    simulator.inject("status", times=None, path=LIST, status=status)
+    ids = started(simulator, workflow_id, 6)
+    waits = waits_for(ids, fault_tolerance=0.3)
+
+    await clock().async_sleep(1)
+
+    assert not any(wait.done() for wait in waits)
+    for one in ids:
+        simulator.finish_execution(one)
+    assert {event["verdict"] for event in await asyncio.gather(*waits)} == {"succeeded"}
+    assert requests_made(simulator)["list running"] > 1, "lists are tried again"
 
 
 @in_event_loop

@@ -13,6 +13,7 @@ import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
 from contextvars import Context
+from http import HTTPStatus
 from operator import methodcaller
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
@@ -165,14 +166,13 @@ class Poller:
         if self._listing or self._lists_are_worth_it(len(waits)):
             try:
                 waits = await self._not_listed(waits)
-            except errors.ServiceUnexpectedResponseError as error:
-                # One malformed execution makes a list unreadable for all. Read by id, it affects only its own wait.
-                log.warning("A list of executions cannot be read, so each is read by id: %s", error)
             except errors.ServiceError as error:
                 if error.final or isinstance(error, errors.ServiceForbiddenError):
                     # Reading by id either works, or shows what is wrong for each wait.
                     log.info("Executions cannot be listed now, so each is read by id: %s", error)
                     self._list_requests = math.inf
+                elif _may_be_of_lists_only(error):
+                    log.warning("A list of executions cannot be read, so each is read by id: %s", error)
                 else:
                     is_slow = isinstance(error, errors.ServiceTimeoutError)
                     await self._judge_each(waits, methodcaller("poll_failed", error, is_quiet=is_slow))
@@ -300,6 +300,15 @@ class Poller:
                 )
                 self._moved[service_conn_id] = False
         return self._moved[service_conn_id]
+
+
+def _may_be_of_lists_only(error: errors.ServiceError) -> bool:
+    """Whether executions may be readable by id: the service answers, but not with this list."""
+    # One malformed execution makes a list unreadable for all; read by id, it affects only its own wait. And the query
+    # for a list, which counts executions, may take longer than the service's database or a proxy allows.
+    if isinstance(error, errors.ServiceUnavailableError):
+        return error.status == HTTPStatus.GATEWAY_TIMEOUT
+    return isinstance(error, errors.ServiceUnexpectedResponseError | errors.ServiceServerError)
 
 
 def _raised(answer: T | BaseException) -> T:
