@@ -105,7 +105,7 @@ class PollingSensor(ServiceBaseSensor):
         except Exception as error:
             self.log.exception("Connection '%s' cannot be used", self.service_conn_id)
             return unreadable(self._check.subject, error)
-        outcome = self._watch.poll(config)
+        outcome = self._watch.poll(config, self._seconds_left)
         if outcome and outcome.verdict == "unmet":
             self.log.info("Still waiting: %s", outcome.message)
         return outcome

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from datetime import timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from airflow_provider_service.client._clock import clock
 if TYPE_CHECKING:
     from airflow_provider_service._core.waits.conditions import Check
 
-# Seconds that a poll may take if it begins at the deadline or later.
+# Seconds that a poll may take if it begins at the deadline or later, and that it may wait for its turn before that.
 LAST_POLL_SECONDS = 30.0
 # Polls at a time in one triggerer: each occupies a thread and may read several pages.
 POLLS_AT_A_TIME = 5
@@ -96,14 +96,20 @@ class PollingTrigger(BaseTrigger):
                 config = await connection.config_for(self.service_conn_id)
             except Exception as error:  # noqa: BLE001 - FaultTolerance decides, and logs it
                 return watch.poll_failed(error)
-            return await in_daemon_thread(watch.poll, config, name="service-poll")
+            return await in_daemon_thread(watch.poll, config, self._seconds_left, name="service-poll")
 
-        async with _turn():  # after a restart of the triggerer, many polls wait for their turns, beyond their deadlines
-            seconds = max(self._seconds_left, LAST_POLL_SECONDS)
-            try:
-                return await clock().wait_for(poll(), seconds)
-            except TimeoutError:
-                return unreadable(self.check.subject, TimeoutError(f"reading it took longer than {seconds:g} s"))
+        async def poll_in_turn() -> PollOutcome | None:
+            async with _turn():
+                return await self._limited(poll(), max(self._seconds_left, LAST_POLL_SECONDS))
+
+        # After a restart of the triggerer, many polls wait for their turns, beyond their deadlines.
+        return await self._limited(poll_in_turn(), self._seconds_left + 2 * LAST_POLL_SECONDS)
+
+    async def _limited(self, poll: Awaitable[PollOutcome | None], seconds: float) -> PollOutcome | None:
+        try:
+            return await clock().wait_for(poll, seconds)
+        except TimeoutError:
+            return unreadable(self.check.subject, TimeoutError(f"reading it took longer than {seconds:g} s"))
 
     @property
     def _seconds_left(self) -> float:

@@ -135,7 +135,7 @@ class ServiceExecutionTrigger(BaseTrigger):
         except Exception as error:
             # If a trigger dies, the task fails with an unreadable message; this event says what happened.
             self.log.exception("The wait for execution %s failed", self.execution_id)
-            outcome = broken(self.execution_id, error)
+            outcome = broken(self.execution_id, error)._replace(is_overdue=not self.wait.seconds_left)
         return TriggerEvent(outcome.to_event())
 
     async def on_kill(self) -> None:
@@ -178,9 +178,10 @@ class ServiceExecutionTrigger(BaseTrigger):
                 poller = await poller_of(self.service_conn_id, self.poll_interval)
             except Exception as error:
                 # While a secrets backend does not answer, Airflow says that there is no such connection.
-                if not faults.tolerates(error):
+                left = self.wait.seconds_left
+                if not (left and faults.tolerates(error)):
                     raise
-                await clock().async_sleep(min(self.poll_interval, FAULT_PAUSE_SECONDS))
+                await clock().async_sleep(min(self.poll_interval, FAULT_PAUSE_SECONDS, left))
             else:
                 faults.succeeded()
                 return poller

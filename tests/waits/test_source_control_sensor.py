@@ -93,6 +93,33 @@ async def test_polls_that_wait_for_their_turn_after_the_deadline_are_still_made(
 
 
 @in_event_loop
+async def test_polls_of_a_service_that_hangs_wait_for_their_turn_only_shortly_after_the_deadline(
+    simulator: ServiceSimulator,
+) -> None:
+    simulator.inject("latency", times=None, seconds=200)
+    deadline = clock().now() + 5
+    trigger = ServiceSourceControlTrigger(
+        service_conn_id="service_default", deadline=deadline, timeout=5, poll_interval=2
+    )
+
+    events = await asyncio.gather(*(first_event(revived(trigger)) for _ in range(4 * POLLS_AT_A_TIME)))
+
+    assert {event["verdict"] for event in events} == {"unreadable"}
+    assert clock().now() - deadline < 2 * LAST_POLL_SECONDS + 1
+    await clock().async_sleep(300)  # until nothing is held any longer
+
+
+@every_mode
+def test_retries_do_not_outlast_the_deadline(mode: Mode, simulator: ServiceSimulator) -> None:
+    simulator.inject("status", times=None, status=503)
+    began = clock().now()
+
+    ending = wait(mode, timeout=5, poke_interval=1)
+
+    assert (ending.kind, clock().now() - began < 10) == ("ServiceWaitError", True), ending
+
+
+@in_event_loop
 async def test_a_status_that_is_not_read_in_the_time_after_the_deadline_is_unknown(
     simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -360,6 +360,20 @@ async def test_a_connection_that_cannot_be_read_after_a_restart_is_a_fault_that_
 
 
 @in_event_loop
+async def test_a_deadline_that_passes_while_the_connection_cannot_be_read_ends_the_wait(
+    simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = simulator.start_execution(workflow_id)
+    monkeypatch.delenv("AIRFLOW_CONN_SERVICE_DEFAULT")
+    deadline = clock().now() + 5
+
+    event = await first_event(execution_trigger(one, deadline=deadline, fault_tolerance=30.0, poll_interval=2.0))
+
+    assert 0 <= clock().now() - deadline < 1
+    assert (event["verdict"], event["is_overdue"]) == ("unobservable", True), "so that the task stops the execution"
+
+
+@in_event_loop
 async def test_a_wait_whose_certificate_is_gone_ends_readably(
     simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -118,12 +118,16 @@ class PollWatch:
         """Seconds until the next poll."""
         return min(interval, FAULT_PAUSE_SECONDS) if self._faults.in_trouble else interval
 
-    def poll(self, config: ServiceConfig) -> PollOutcome | None:
-        """Poll once; None if the poll failed and the failure is tolerated. The call blocks."""
+    def poll(self, config: ServiceConfig, seconds_left: float) -> PollOutcome | None:
+        """Poll once; None if the poll failed and the failure is tolerated. The call blocks.
+
+        :param seconds_left: seconds until the deadline. Requests are not retried beyond it.
+        """
         from airflow_provider_service.client import ServiceClient
 
+        limits = {"retry_deadline": min(config.retry_deadline, seconds_left)}
         try:
-            with ServiceClient(config) as client:
+            with ServiceClient(config.model_copy(update=limits)) as client:
                 result = self._check.poll(client)
         except ServiceError as error:
             return self.poll_failed(error)
