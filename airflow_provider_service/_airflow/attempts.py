@@ -1,4 +1,4 @@
-"""Keep what the page of a task shows of each attempt.
+"""Keep what the page of a task shows of each attempt, and what a rescheduled attempt needs to know of itself.
 
 The next attempt begins without the XComs of the previous one, but with its state, which Airflow keeps from 3.3 on.
 """
@@ -46,6 +46,18 @@ def keep(context: Context, name: Literal["execution", "reason"], text: str) -> N
         store.set(ATTEMPTS_KEY, latest)
     except Exception as error:  # noqa: BLE001 - no error of Airflow may undo what the task has done
         log.warning("The %s of this attempt will be missing on the pages of later ones: %s", name, error)
+
+
+def kept(context: Context, name: Literal["execution", "reason"]) -> str | None:
+    """Return a fact that the current attempt has kept, perhaps before it was rescheduled; None if it is not known."""
+    store = context.get("task_state_store")
+    if store is None:
+        return None
+    try:
+        return read_attempts(store.get(ATTEMPTS_KEY)).get(context["ti"].try_number, {}).get(name)
+    except Exception as error:  # noqa: BLE001 - no error of Airflow may fail a task that can go on
+        log.warning("What this attempt has kept before cannot be read: %s", error)
+        return None
 
 
 @contextmanager

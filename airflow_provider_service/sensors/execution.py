@@ -14,7 +14,7 @@ from airflow_provider_service._airflow.arguments import (
     require_context,
     require_output,
 )
-from airflow_provider_service._airflow.attempts import failure_reported
+from airflow_provider_service._airflow.attempts import failure_reported, kept
 from airflow_provider_service._airflow.fail_without_retry import fail_without_retry
 from airflow_provider_service._airflow.settings import DEFAULT_DEFERRABLE
 from airflow_provider_service._airflow.task_arguments import (
@@ -27,6 +27,7 @@ from airflow_provider_service._airflow.task_arguments import (
 from airflow_provider_service._core.waits.outcome import Outcome, broken, settle
 from airflow_provider_service._core.waits.watch import Wait
 from airflow_provider_service.client._clock import clock
+from airflow_provider_service.links._execution_address import read_execution_url
 from airflow_provider_service.links.service import (
     WORKFLOW_PAGE,
     ServiceExecutionLink,
@@ -62,6 +63,10 @@ class ServiceExecutionSensor(ServiceBaseSensor):
     unknown statuses the wait continues. All modes judge an execution in the same way. With ``soft_fail``, Airflow skips
     the task if the execution failed, vanished or did not end in time. The wait repeats failed reads, and a
     retry of the task repeats them later, unless a person has to change something first.
+
+    If the connection leads to another server in the meantime, whose execution of this id is one of another workflow,
+    the task fails. With ``mode="reschedule"``, this needs Airflow 3.3 or newer. On older versions, nothing of a sensor
+    survives a pause, so it takes that execution for its own.
 
     If the execution has not ended after ``timeout``, the sensor raises ``AirflowSensorTimeout`` and leaves it running.
     If the execution could not be observed, it raises ``ServiceWaitError``, which Airflow retries. Any other failure is
@@ -138,11 +143,18 @@ class ServiceExecutionSensor(ServiceBaseSensor):
             self.pushed_links = {}
             self.check_arguments(are_rendered=True)
             self._wanted_output()
-        self._wait = self._wait_until(self.began(context) + self.timeout, str(self.execution_id).strip())
+        execution_id = str(self.execution_id).strip()
+        workflow_id = self._workflow_seen_before(context, execution_id)
+        self._wait = self._wait_until(self.began(context) + self.timeout, execution_id, workflow_id)
         if not self.deferrable:
             return self._execute_in_worker(context)
         outcome = self._observe(context)
         return self._settle(outcome) if outcome else self._defer()
+
+    def _workflow_seen_before(self, context: Context, execution_id: str) -> str | None:
+        """The execution's workflow, as this attempt has seen it before it was rescheduled; None if unknown."""
+        address = read_execution_url(kept(context, "execution")) if self.reschedule else None
+        return address.workflow_id if address and address.execution_id == execution_id else None
 
     def _execute_in_worker(self, context: Context) -> Any:
         try:

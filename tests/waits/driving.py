@@ -46,6 +46,8 @@ class TaskInstance:
         self.pauses: Counter[str] = Counter()
         self.pushed: dict[str, Any] = {}
         self.first_reschedule: Any = None
+        #: What Airflow 3.3 keeps for the task; None for an older version.
+        self.store: Any = None
 
     def xcom_push(self, key: str, value: Any) -> None:
         self.pushed[key] = value
@@ -84,6 +86,8 @@ def _execute(make: Callable[[], Any], ti: TaskInstance, beside: Sequence[str]) -
     while time.monotonic() < end:
         task = make()
         context: Any = {"ti": ti, "task": task, "dag_run": SimpleNamespace(start_date=None)}
+        if ti.store is not None:
+            context["task_state_store"] = ti.store
         task.render_template_fields(context)
         try:
             return task.execute(context)

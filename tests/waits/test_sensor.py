@@ -24,10 +24,12 @@ from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.sensors.execution import ServiceExecutionSensor
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.testing import run_task
+from airflow_provider_service.testing._context import FakeStateStore
 from airflow_provider_service.testing._stored_triggers import first_event, revived
 from tests.runs.workflows import put, puts_out, webhook
 
 from .driving import SENSOR_MODES, Meanwhile, Mode, TaskInstance, polls_of, run_to_end
+from .polls import CONNECTION
 
 every_mode = pytest.mark.parametrize("mode", SENSOR_MODES, ids=[mode.name for mode in SENSOR_MODES])
 
@@ -241,6 +243,22 @@ def test_a_reschedule_keeps_the_first_deadline(simulator: ServiceSimulator, work
 
     with pytest.raises(Exception, match=f"execution {one} had not ended 90 s after the wait began"):
         task.execute({"ti": ti, "task": task})
+
+
+@every_mode
+def test_an_execution_of_another_server_is_not_the_one_to_wait_for(
+    mode: Mode, simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, ti = simulator.start_execution(workflow_id), TaskInstance()
+    ti.store = FakeStateStore()
+    with ServiceSimulator() as other:
+        assert other.start_execution(other.create_webhook_workflow(path="w")["id"], status="success") == one
+
+        with Meanwhile(simulator, lambda _: monkeypatch.setenv(CONNECTION, other.connection_json())):
+            ending = run_to_end(lambda: mode.task(one, interval=5, timeout=600), ti)
+
+    assert ending.kind == "AirflowFailException", ending
+    assert "the connection leads to another server than before" in ending.message
 
 
 def test_a_rescheduled_sensor_keeps_its_worker_while_looking_fails(
