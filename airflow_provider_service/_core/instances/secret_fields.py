@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from airflow_provider_service.client._http.redaction import HIDDEN
@@ -14,10 +14,19 @@ _NAME = (
     r"credential|cookie"
 )
 _SECRET = re.compile(_NAME, re.IGNORECASE)
-#: In text: a name and what follows it on its line, the credentials of a header, and those of a URL.
-_ASSIGNED = re.compile(rf"((?:{_NAME})[\w-]*[\"'`]?\s*[:=]\s*)\S.*", re.IGNORECASE)
-_ASSIGNED_VALUE = re.compile(r"(\bvalue[\"'`]?\s*[:=]\s*)\S.*", re.IGNORECASE)
+# In text: a name before an equals sign or colon. Quantifiers are possessive, because others would take hours for some
+# long texts.
+_ASSIGNED = re.compile(r"(?<![\w-])([\w-]++)[\"'`]?\s*+[:=]\s*+(?=\S)")
+_ASSIGNED_NAME = re.compile(rf"{_NAME}|\bvalue$", re.IGNORECASE)
+# What follows it on its line, and on further lines if a text in quotes goes on there.
+_ASSIGNED_TEXT = re.compile(
+    r"""(?:"(?!"")(?:[^"\\]|\\.)*+"|'(?!'')(?:[^'\\]|\\.)*+')?+"""
+    r"""(?:`(?:[^`\\]|\\.)*+`|"{3}.*?"{3}|'{3}.*?'{3}|"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+'|\\.|[^\n])*+""",
+    re.DOTALL,
+)
+# The credentials of a header, and those of a URL.
 _ANYWHERE = re.compile(r"(\b(?:bearer|basic) +|//[^/\s:@]*:(?=[^\s/@]+@))[^\s/@\"']+", re.IGNORECASE)
+_PRIVATE_KEY = re.compile(r"-----BEGIN [\w ]{0,40}PRIVATE KEY.*?(?:-----END[\w ]{0,60}-----|\Z)", re.DOTALL)
 
 
 def is_secret(name: str, *fields: Mapping[str, Any]) -> bool:
@@ -47,9 +56,19 @@ def _text_without_secrets(text: str) -> str:
         try:
             parsed = json.loads(content)
         except ValueError:
-            text = _ASSIGNED_VALUE.sub(rf"\1{HIDDEN}", _ASSIGNED.sub(rf"\1{HIDDEN}", text))
+            text = "".join(_without_assigned(text))
         else:
             if isinstance(parsed, (dict, list)):
                 indent = 2 if "\n" in content else None
                 return prefix + json.dumps(without_secrets(parsed), ensure_ascii=False, indent=indent)
-    return _ANYWHERE.sub(rf"\1{HIDDEN}", text)
+    return _PRIVATE_KEY.sub(HIDDEN, _ANYWHERE.sub(rf"\1{HIDDEN}", text))
+
+
+def _without_assigned(text: str) -> Iterator[str]:
+    end = 0
+    for assigned in _ASSIGNED.finditer(text):
+        if assigned.start() >= end and _ASSIGNED_NAME.search(assigned[1]):
+            yield text[end : assigned.end()] + HIDDEN
+            value = _ASSIGNED_TEXT.match(text, assigned.end())
+            end = value.end() if value else assigned.end()
+    yield text[end:]
