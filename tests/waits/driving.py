@@ -155,6 +155,13 @@ LISTED_MODES = tuple(
 )
 
 
+def status_of(simulator: ServiceSimulator, execution_id: str) -> str:
+    """The status that the service has for an execution."""
+    execution = simulator.state.executions.get(int(execution_id))
+    assert execution is not None
+    return execution.status
+
+
 def polls_of(simulator: ServiceSimulator, execution_id: str, *, after: int = 0) -> int:
     """How often an execution was read by id to see whether it has ended; what is read with its data is no poll.
 

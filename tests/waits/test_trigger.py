@@ -32,6 +32,7 @@ from .driving import (
     execution_trigger,
     in_event_loop,
     polls_of,
+    status_of,
     until,
 )
 
@@ -396,9 +397,3 @@ def test_an_event_of_another_shape_is_not_a_success(mode: Any, event: Any, simul
 
     with pytest.raises(Exception, match="the trigger sent an event of an unknown shape"):
         task.resume_execution("execute_complete", {"event": event}, context)
-
-
-def status_of(simulator: ServiceSimulator, execution_id: str) -> str:
-    execution = simulator.state.executions.get(int(execution_id))
-    assert execution is not None
-    return execution.status

@@ -57,9 +57,9 @@ class DataTableRows(Resource):
         """Iterate over rows, with one page in memory at a time: ``GET /data-tables/{dataTableId}/rows``.
 
         Rows are read by id, so none is missed because others are deleted meanwhile. With another ``sort_by``, the
-        service counts rows instead: then rows are missed, or come twice, if others are written between two pages. A
-        filter of the type ``"or"`` that finds more than a page is read with a few more calls, and with a page of each
-        condition in memory.
+        service counts rows instead: then rows are missed, or come twice, if others are written between two pages. If a
+        filter of the type ``"or"`` finds more than a page, its conditions are read side by side, with a page of each in
+        memory: a row that meets several conditions is read once for each of them, so many that overlap take many calls.
 
         :param filter: only rows that meet it.
         :param sort_by: column, then ``:asc`` or ``:desc``; by default ``id:asc``. The service answers 500 if the
