@@ -56,7 +56,7 @@ def expected(comparison: str, time: str) -> list[int]:
 
 
 def found(client: ServiceClient, table: Any, filter: Any, **options: Any) -> list[int]:
-    return [row["n"] for row in matching_rows(client, table, filter, **options)]
+    return [row["n"] for row in matching_rows(client, table, filter, ["n"], **options)]
 
 
 @pytest.mark.parametrize("kind", ["and", "or"])
