@@ -199,6 +199,16 @@ def test_a_new_tag_that_somebody_else_uses_meanwhile_stays(client, deploy, befor
     assert (held.name, [tag.name for tag in held.tags]) == ("one", ["new"])
 
 
+def test_the_workflows_are_listed_once_for_all_new_tags(client, deploy, simulator):
+    tags = [f"new{number}" for number in range(5)]
+    with pytest.raises(ServiceDeploymentError, match="Everything that it had changed was rolled back: 'z'"):
+        deploy([{**REFUSED, "tags": tags}])
+    sent = [(one.method, one.path) for one in simulator.requests]
+    rollback = sent[next(place for place, (_, path) in enumerate(sent) if path.endswith("/activate")) :]
+    assert len([method for method, path in rollback if path == "/api/v1/workflows" and method == "GET"]) == 1
+    assert list(client.tags.list()) == []
+
+
 def test_a_workflow_that_somebody_deletes_meanwhile_needs_no_rollback(client, deploy, before_request):
     deploy([workflow("one", webhook("one"))])
     [held] = client.workflows.list()

@@ -105,8 +105,8 @@ class Rollback:
             refused = self._restore_each(refused, left)
         for one in refused:
             self._attempt(left, self._named(one), partial(self._restore, *self._changes[one]))
-        for tag_id, name in self._tags.items():
-            self._attempt(left, f"the new tag {name!r}", partial(self._remove_tag, tag_id, name))
+        if self._tags:
+            self._remove_tags(left)
         return left
 
     def _restore_each(self, workflow_ids: Iterable[str], left: list[str]) -> list[str]:
@@ -206,12 +206,21 @@ class Rollback:
         for one in found:
             self._writer.delete(one)
 
-    def _remove_tag(self, tag_id: str, name: str) -> None:
-        # Not by the name: the service would take one with a comma for several.
-        listed = self._client.workflows.list(exclude_pinned_data=True)
-        if any(tag.id == tag_id for one in listed for tag in one.tags or ()):
-            log.info("The new tag %r stays, because a workflow has it", name)
+    def _remove_tags(self, left: list[str]) -> None:
+        try:
+            # Not by the name: the service would take one with a comma for several.
+            listed = self._client.workflows.list(exclude_pinned_data=True)
+            used = {tag.id for one in listed for tag in one.tags or ()}
+        except ServiceError as error:
+            left.extend(f"the new tag {name!r}: {error}" for name in self._tags.values())
             return
+        for tag_id, name in self._tags.items():
+            if tag_id in used:
+                log.info("The new tag %r stays, because a workflow has it", name)
+            else:
+                self._attempt(left, f"the new tag {name!r}", partial(self._remove_tag, tag_id))
+
+    def _remove_tag(self, tag_id: str) -> None:
         with suppress(ServiceNotFoundError):
             self._client.tags.delete(tag_id)
 
