@@ -254,9 +254,12 @@ def test_an_answer_that_is_too_large_is_not_read_to_its_end(large: Any, call: st
     assert peak < 16 * MIB
 
 
-@pytest.mark.parametrize("name", ["punycode", "PunyCode"])
-def test_an_encoding_that_takes_long_to_read_is_ignored(name: str) -> None:
-    text = "a-kva"  # as Punycode, it is the letter a and another one
+# As Punycode, the first text is the letter a and another one; as an international domain name, the last one is münchen.
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("punycode", "a-kva"), ("PunyCode", "a-kva"), ("idna", "xn--mnchen-3ya"), ("IDNA", "xn--mnchen-3ya")],
+)
+def test_an_encoding_that_takes_long_to_read_is_ignored(name: str, text: str) -> None:
     assert Answer(200, {"Content-Type": f"text/plain; charset={name}"}, text.encode()).text == text
 
 

@@ -37,8 +37,8 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _READ_AT_ONCE = 64 * 1024
 MEBIBYTE = 2**20
 _CHARSET = re.compile(r"charset=[\"']?([\w.:-]+)", re.IGNORECASE)
-# The time for decoding grows with the square of the size, and no time limit applies to it.
-_SLOW_CHARSETS = frozenset({"punycode"})
+# Decoding takes so long that a large answer blocks for seconds to hours, and no time limit applies to it.
+_SLOW_CHARSETS = frozenset({"idna", "punycode"})
 
 # Everything that connecting, sending and reading can raise, whatever a server answers.
 _FAILURES = (HTTPError, HTTPException, OSError, ValueError, LookupError)
