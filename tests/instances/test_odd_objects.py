@@ -207,6 +207,16 @@ def test_a_workflow_that_names_deleted_objects_can_be_restored_to_its_own_instan
         execute(ServiceRestoreOperator, path=path, service_conn_id="production")
 
 
+def test_a_backup_lists_a_deleted_object_once_for_each_workflow_that_names_it(execute, client, path):
+    held = {"postgres": {"id": "goneGoneGone1234", "name": "db"}}
+    nodes = [node(f"N{number} {'x' * 10_000}", "postgres", credentials=held) for number in range(500)]
+    client.workflows.create("w", nodes, {}, {})
+    gaps = left_out(execute(ServiceBackupOperator, path=path))
+    [gap] = [one for one in gaps if "workflow 'w'" in one]
+    assert gap.startswith("the credential of type postgres 'db' of workflow 'w', node 'N0 ")
+    assert gap.endswith("' and 499 more")
+
+
 @pytest.mark.parametrize(("tags", "words"), [("x", "tags of .* a list, not str"), ([1], r"tags\[0\] .* text, not int")])
 def test_tags_that_are_no_names_are_refused(execute, tags, words):
     with pytest.raises(AirflowFailException, match=words):

@@ -44,7 +44,6 @@ from airflow_provider_service.client.models._workflows import writable
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.instances.directory import Directory
-    from airflow_provider_service._core.instances.workflow_references import Named
     from airflow_provider_service._core.object_storage import StoredPath
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models import DataTable
@@ -189,20 +188,23 @@ def _write_workflows(archive: ArchiveWriter, inventory: Inventory) -> int:
         if problem := problem_of_workflow(entry):
             inventory.gaps.leave_out("workflow", one, problem)
             continue
-        for named in _dead_references(entry, directory):
+        for named, places in _dead_references(entry, directory).items():
             why = "it does not exist, or this key may not see it; another instance cannot get the workflow without it"
-            inventory.gaps.note(Gap(f"the {named} of workflow {one.name!r}, {named.place}", why))
+            where = places[0] + (f" and {len(places) - 1} more" if len(places) > 1 else "")
+            inventory.gaps.note(Gap(f"the {named} of workflow {one.name!r}, {where}", why))
         count += 1
         archive.write_json(f"{WORKFLOWS}/{file_stem(one.name, one.id, taken)}.json", entry.model_dump(mode="json"))
     log.info("Workflows read: %d", count)
     return count
 
 
-def _dead_references(entry: WorkflowEntry, directory: Directory) -> list[Named]:
-    """Return the objects that a workflow names by their ids, because their names are not known."""
-    named = [*references(entry.definition), *references(entry.draft or {})]
-    known = directory.workflows
-    return [one for one in named if one.id is not None and not (one.kind == "workflow" and one.id in known)]
+def _dead_references(entry: WorkflowEntry, directory: Directory) -> dict[str, list[str]]:
+    """Return the objects that a workflow names by their ids, because their names are not known, and where it does."""
+    dead: dict[str, dict[str, None]] = {}
+    for one in (*references(entry.definition), *references(entry.draft or {})):
+        if one.id is not None and not (one.kind == "workflow" and one.id in directory.workflows):
+            dead.setdefault(str(one), {})[one.place] = None
+    return {named: list(places) for named, places in dead.items()}
 
 
 def _write_tables(archive: ArchiveWriter, inventory: Inventory) -> list[TableEntry] | None:

@@ -27,10 +27,15 @@ class Gap(NamedTuple):
 class Gaps(list[Gap]):
     """A list of gaps without duplicates."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._known: set[Gap] = set()
+
     def note(self, gap: Gap) -> bool:
         """Add a gap, and return whether it is new."""
-        is_new = gap not in self
+        is_new = gap not in self._known
         if is_new:
+            self._known.add(gap)
             self.append(gap)
         return is_new
 
