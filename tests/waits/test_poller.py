@@ -130,12 +130,11 @@ async def test_waits_follow_a_connection_that_moves_while_the_old_server_answers
 ) -> None:
     monkeypatch.setattr(poller_module, "CONNECTION_CHECK_SECONDS", 0.2)
     [one] = started(simulator, workflow_id, 1)
-    [wait] = waits_for([one])
-    await until(lambda: polls_of(simulator, one) >= 1)
-
-    with ServiceSimulator() as other:
+    with ServiceSimulator() as other:  # before the wait, whose time would pass while it starts
         workflow = other.create_webhook_workflow(path="w")
         assert other.start_execution(workflow["id"], status="success") == one
+        [wait] = waits_for([one])
+        await until(lambda: polls_of(simulator, one) >= 1)
         monkeypatch.setenv(CONNECTION, other.connection_json())
         event = await wait
 
