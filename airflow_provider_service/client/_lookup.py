@@ -319,13 +319,12 @@ def _credential(
 ) -> _Search[Credential]:
     def listed() -> Iterable[Credential]:
         for one in client.credentials.list():
-            places = [place for place in one.shared or () if not is_owned or place.get("role") == "credential:owner"]
-            in_project = project_id is None or any(place.get("id") == project_id for place in places)
-            if credential_type in (None, one.type) and in_project:
+            places = [owner_of(one.shared)[0]] if is_owned else [place.get("id") for place in one.shared or ()]
+            if credential_type in (None, one.type) and project_id in (None, *places):
                 yield one
 
     kind = f"credential{_within(project_id)}"
-    return _Search(client, kind, name, _exactly(name, listed()), listed, lambda one: _owner(one.shared, "id", "name"))
+    return _Search(client, kind, name, _exactly(name, listed()), listed, lambda one: owner_of(one.shared))
 
 
 def find_project(client: Resources, name: str) -> Project | None:
@@ -369,7 +368,8 @@ def _within(project_id: str | None) -> str:
     return f" in project {project_id}" if project_id else ""
 
 
-def _owner(shared: Sequence[Mapping[str, Any]] | None, id_key: str, name_key: str) -> _Place:
+def owner_of(shared: Sequence[Mapping[str, Any]] | None, id_key: str = "id", name_key: str = "name") -> _Place:
+    """Return id and name of the project that owns an object, of all with which it is shared."""
     owner = next((one for one in shared or () if str(one.get("role")).endswith(":owner")), {})
     return owner.get(id_key), owner.get(name_key)
 
@@ -381,7 +381,7 @@ def _project_of_workflow(client: Resources, workflow: Workflow) -> _Place:
     except (ServiceApiError, ServiceInputError):  # the service can have sent an id that is not valid
         shared = workflow.shared
     named = [{**one, "name": (one.get("project") or {}).get("name")} for one in shared or ()]
-    return _owner(named, "projectId", "name")
+    return owner_of(named, "projectId")
 
 
 def _project_names(client: Resources) -> Callable[[str | None], str | None]:

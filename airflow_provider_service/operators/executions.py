@@ -197,14 +197,12 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
             self.hook.executions.stop(self.execution_id)
         except ServiceConflictError:
             return False
-        except ServiceServerError:
-            # This is how n8n 2.20 answers if the execution has ended.
+        except (ServiceServerError, ServiceNotFoundError) as error:
+            # n8n 2.20 answers with an error of the server if the execution has ended.
             if self.hook.executions.get(self.execution_id).status in ENDED_STATUSES:
                 return False
-            raise
-        except ServiceNotFoundError as error:
-            if self.hook.executions.get(self.execution_id).status in ENDED_STATUSES:
-                return False
+            if isinstance(error, ServiceServerError):
+                raise
             raise AirflowFailException(f"execution {self.execution_id} has not ended: {NOT_ALLOWED}") from error
         return True
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -18,6 +18,7 @@ from airflow_provider_service._core.instances.backup_contents import (
 from airflow_provider_service._core.instances.distinct_names import distinct_names
 from airflow_provider_service._core.instances.gaps import Gap, Gaps
 from airflow_provider_service._core.rows.values import column_types
+from airflow_provider_service.client._lookup import owner_of
 from airflow_provider_service.client.errors import ServiceForbiddenError, ServiceNotOfferedError
 from airflow_provider_service.client.resources._folders import ROOT
 
@@ -155,9 +156,8 @@ class Inventory:
         """Return the name of the team project that owns a workflow, or None."""
         return self._owner_of([{"id": one.get("projectId"), **one} for one in shared or ()])
 
-    def _owner_of(self, shared: Iterable[Mapping[str, object]] | None) -> str | None:
-        owners = (one.get("id") for one in shared or () if str(one.get("role")).endswith(":owner"))
-        return self._team_name(next((str(one) for one in owners), None))
+    def _owner_of(self, shared: Sequence[Mapping[str, object]] | None) -> str | None:
+        return self._team_name(str(owner_of(shared)[0]))
 
     def _team_name(self, project_id: str | None) -> str | None:
         project = (self.team_projects or {}).get(project_id or "")

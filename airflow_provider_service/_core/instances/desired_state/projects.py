@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_service._airflow.arguments import refuse, repeated, require
 from airflow_provider_service._core.instances.desired_state.changes import DesiredStateChange, DesiredStatePlan, Prune
 from airflow_provider_service._core.instances.desired_state.reading import named_values, require_short
-from airflow_provider_service.client._lookup import find_project
+from airflow_provider_service.client._lookup import find_project, owner_of
 from airflow_provider_service.client.errors import ServiceLookupError, ServiceNotFoundError, ServiceNotLicensedError
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _roles(name: str, members: object) -> dict[str, str | None]:
 
 def _creation(name: str, roles: Roles, users: _Users) -> list[DesiredStateChange]:
     added = {email: role for email, role in roles.items() if role is not None}
-    users.ids(list(added))
+    users.ids(list(added))  # refuses who is no user before the project is created
 
     def perform(client: Resources) -> None:
         # The service makes the key's user an admin of the project, who may be declared otherwise.
@@ -154,7 +154,7 @@ def _require_empty(client: Resources, names: Sequence[str]) -> None:
     """Refuse to delete a project that is not empty, because the service would delete its contents as well."""
     if not names:
         return
-    others = {*_owners_of_credentials(client), *_projects_with_variables(client)}
+    others = {*(owner_of(one.shared)[0] for one in client.credentials.list()), *_projects_with_variables(client)}
     holding = []
     for one in client.projects.list():
         if one.name in names and one.type == "team":
@@ -166,13 +166,6 @@ def _require_empty(client: Resources, names: Sequence[str]) -> None:
         f"the projects {', '.join(holding)} hold workflows, credentials, variables or data tables, which would be "
         "deleted with them; move or delete these first",
     )
-
-
-def _owners_of_credentials(client: Resources) -> Iterator[str | None]:
-    for credential in client.credentials.list():
-        for place in credential.shared or ():
-            if place.get("role") == "credential:owner":
-                yield place.get("id")
 
 
 def _projects_with_variables(client: Resources) -> Iterator[str]:
