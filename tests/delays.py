@@ -11,7 +11,6 @@ import asyncio
 import random
 import secrets
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -23,8 +22,6 @@ from airflow_provider_service.simulator import ServiceSimulator
 SHARE, SECONDS = 0.25, (0.05, 0.4)
 #: Of requests, the share at which the server does nothing else for some time, and for how many seconds.
 BLOCKING_SHARE, BLOCKING_SECONDS = 0.05, (0.02, 0.08)
-# Shorter than the interval at which a clock that jumps checks whether anything runs.
-_STEP_SECONDS = 0.0005
 
 
 class DelayLayer:
@@ -41,28 +38,18 @@ class DelayLayer:
         # All is drawn when the request comes, so that it depends on nothing but the order in which they come.
         before, after = self._delay(), self._delay()
         if self._chance.random() < BLOCKING_SHARE:
-            for step in _steps(self._chance.uniform(*BLOCKING_SECONDS)):
-                time.sleep(step)
+            time.sleep(self._chance.uniform(*BLOCKING_SECONDS))
 
         async def late(message: Message) -> None:
             if message["type"] == "http.response.start":
-                for step in _steps(after):
-                    await asyncio.sleep(step)
+                await asyncio.sleep(after)
             await send(message)
 
-        for step in _steps(before):
-            await asyncio.sleep(step)
+        await asyncio.sleep(before)
         await self._app(scope, receive, late)
 
     def _delay(self) -> float:
         return self._chance.uniform(*SECONDS) if self._chance.random() < SHARE else 0.0
-
-
-def _steps(seconds: float) -> Iterator[float]:
-    """A pause in short steps: a clock that jumps while everybody rests must stand while an answer is under way."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        yield _STEP_SECONDS
 
 
 class Delays:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -46,11 +47,14 @@ class RecordingLayer:
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
         self.requests: deque[RecordedRequest] = deque(maxlen=_MOST_REQUESTS)
+        #: Number of requests that the service has not finished with, and when it last changed, by the monotonic clock.
+        self.unfinished, self.changed = 0, 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Record the request when it arrives, and its status when its answer begins."""
         record = RecordedRequest(scope["method"], unquote(scope["path"]), scope["query_string"].decode("latin-1"))
         self.requests.append(record)
+        self._count(1)
 
         async def heard() -> Message:
             message = await receive()
@@ -68,3 +72,7 @@ class RecordingLayer:
                 await self.app(scope, heard, said)
             finally:
                 record.is_over = True
+                self._count(-1)
+
+    def _count(self, change: int) -> None:
+        self.unfinished, self.changed = self.unfinished + change, time.monotonic()

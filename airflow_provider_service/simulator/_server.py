@@ -33,6 +33,16 @@ _START_SECONDS = 10.0
 _STOP_SECONDS = 5.0
 # Only keeps a caller from hanging forever: on a busy machine, the server's thread may not run for a while.
 _ANSWER_SECONDS = 120.0
+_running: set[ServiceSimulator] = set()
+
+
+def is_any_request_processed(since: float) -> bool:
+    """Whether a simulator of this process has requests that it neither has finished with nor holds open.
+
+    :param since: has to have begun or finished one since then, by the monotonic clock.
+    """
+    layers = ((one._recording, one.state) for one in tuple(_running))
+    return any(layer.unfinished > state.held and layer.changed > since for layer, state in layers)
 
 
 class ServiceSimulator(Access):
@@ -116,6 +126,7 @@ class ServiceSimulator(Access):
             if not self._thread.is_alive() or time.monotonic() > deadline:
                 raise RuntimeError("the simulator did not start")
             time.sleep(0.005)
+        _running.add(self)
         return self
 
     def _serve(self, server: uvicorn.Server, listener: socket.socket) -> None:
@@ -127,6 +138,7 @@ class ServiceSimulator(Access):
 
     def stop(self) -> None:
         """Stop listening and end the thread; open calls are answered with 503. Safe to repeat."""
+        _running.discard(self)
         if self._thread is None or self._server is None or not self._thread.is_alive():
             return
         self.state.stopping = True

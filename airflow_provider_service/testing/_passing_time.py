@@ -13,13 +13,14 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import Context
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from airflow_provider_service.client._clock import Clock, using
 from airflow_provider_service.simulator._clock import real_time
+from airflow_provider_service.simulator._server import is_any_request_processed
 
 if TYPE_CHECKING:
     from airflow_provider_service.simulator import ServiceSimulator
@@ -38,6 +39,9 @@ _READY = "RDTt"
 # A thread that wakes takes more processor time than this. The difference of two readings is up to 2,000 ns where no
 # thread runs, and more the slower the machine is and the more threads the process has.
 _NOISE_NANOSECONDS = 4_000
+# Time stands for as long for somebody who has been woken, and for requests that are processed: on a busy machine, a
+# thread may look idle, and layers around a simulator pause in real time. What never ends must not stop time forever.
+_PATIENCE_SECONDS = 5.0
 # Rounding error of dates, which have a resolution of microseconds.
 _ROUNDING_SECONDS = 2e-6
 
@@ -50,13 +54,24 @@ class _Sleeper:
     :param pause: duration of the pause, in seconds.
     :param deadline: when the polling ends to which the pause belongs; infinity if nothing is polled.
     :param wake: ends the pause.
+    :param is_task: whether it is a task of an event loop, so that its thread does not sleep.
+    :param woken: when the pause has ended, by the monotonic clock of the system.
     """
 
     due: float
     pause: float
     deadline: float
     wake: Callable[[], object]
+    is_task: bool
     is_over: bool = False
+    thread: int = field(default_factory=threading.get_ident)
+    woken: float = field(default_factory=time.monotonic)
+
+    def end(self) -> None:
+        """End the pause; safe to repeat, which wakes the thread or task once more."""
+        if not self.is_over:
+            self.is_over, self.woken = True, time.monotonic()
+        self.wake()
 
     def may_sleep_until(self, change: float, others: float) -> float:
         """Return the end of the last consecutive pause in which nothing happens.
@@ -120,7 +135,7 @@ class PassingTime(Clock):
             with suppress(RuntimeError):  # the event loop has been closed
                 loop.call_soon_threadsafe(over.set)
 
-        with self._sleeping(seconds, deadline, wake) as sleeper:
+        with self._sleeping(seconds, deadline, wake, is_task=True) as sleeper:
             await (asyncio.sleep(0) if sleeper.is_over else over.wait())
 
     async def wait_for(self, work: Awaitable[T], seconds: float) -> T:
@@ -145,8 +160,10 @@ class PassingTime(Clock):
         return Context().run(asyncio.create_task, plan())
 
     @contextmanager
-    def _sleeping(self, seconds: float, deadline: float, wake: Callable[[], object]) -> Iterator[_Sleeper]:
-        sleeper = _Sleeper(self.now() + seconds, seconds, deadline, wake, is_over=seconds <= 0)
+    def _sleeping(
+        self, seconds: float, deadline: float, wake: Callable[[], object], *, is_task: bool = False
+    ) -> Iterator[_Sleeper]:
+        sleeper = _Sleeper(self.now() + seconds, seconds, deadline, wake, is_task, is_over=seconds <= 0)
         self._sleepers.add(sleeper)
         try:
             self._require_that_time_passes()
@@ -165,7 +182,7 @@ class PassingTime(Clock):
         """Let the clock jump until :meth:`end`. A failure to do so is raised in everything that waits, now or later."""
         while not self._over.is_set():
             try:
-                if not (self._sleepers or self._is_anything_held()):
+                if not (self._sleepers or self._is_anything_held()) or self._is_anything_expected():
                     time.sleep(_BREATH_SECONDS)
                 elif _all_others_rest():
                     self._jump()
@@ -184,6 +201,15 @@ class PassingTime(Clock):
         """Let a simulated service use this clock."""
         simulator.clock.source = self.utcnow
         self._simulators.append(simulator)
+
+    def _is_anything_expected(self) -> bool:
+        """Whether somebody has been woken and has not noticed it yet, or a service processes a request."""
+        sleepers, since = list(self._sleepers), time.monotonic() - _PATIENCE_SECONDS
+        # A thread may sleep in the handler of a signal, or in its event loop.
+        asleep = {one.thread for one in sleepers if not (one.is_over or one.is_task)}
+        return is_any_request_processed(since) or any(
+            one.is_over and one.woken > since and one.thread not in asleep for one in sleepers
+        )
 
     def _is_anything_held(self) -> bool:
         return any(simulator.state.held for simulator in self._simulators)
@@ -208,8 +234,7 @@ class PassingTime(Clock):
         now = self.now()
         for one in list(self._sleepers):
             if one.due <= now or self._failure is not None:
-                one.is_over = True
-                one.wake()
+                one.end()
 
     def _next_event(self, state: State) -> float:
         """Return the time of the service's next action; infinity if it has none."""

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig, errors
 from airflow_provider_service.client._clock import clock
@@ -22,6 +26,16 @@ HOUR = 3600.0
 def passing(simulator: ServiceSimulator) -> Iterator[PassingTime]:
     with time_passes_at(simulator, stands=True) as passing:
         yield passing
+
+
+def delayed(app: ASGIApp, until: threading.Event | None = None) -> ASGIApp:
+    """A layer that pauses in real time."""
+
+    async def layer(scope: Scope, receive: Receive, send: Send) -> None:
+        await (asyncio.sleep(0.3) if until is None else asyncio.to_thread(until.wait, 60))
+        await app(scope, receive, send)
+
+    return layer
 
 
 def client_with(simulator: ServiceSimulator, timeout: float) -> ServiceClient:
@@ -83,6 +97,75 @@ def test_time_does_not_pass_while_anybody_works(passing: PassingTime) -> None:
 
     assert clock().wait(stop, HOUR)
     assert seen == [0.0]
+
+
+def test_whoever_is_woken_gets_its_turn_before_time_passes_again(passing: PassingTime) -> None:
+    """On a busy machine, a thread that has been woken may look idle before it runs, as this event loop does."""
+    begin = passing.now()
+
+    async def main() -> float:
+        sleeping = asyncio.ensure_future(clock().async_sleep(HOUR))
+        await asyncio.sleep(0)
+        later.start()
+        time.sleep(0.3)
+        await sleeping
+        return passing.now() - begin
+
+    later = threading.Thread(target=lambda: clock().sleep(2 * HOUR))
+    assert asyncio.run(main()) == pytest.approx(HOUR, abs=0.01)
+    later.join()
+
+
+def test_a_handler_of_a_signal_sleeps_in_a_thread_whose_sleep_is_over(passing: PassingTime) -> None:
+    begin = passing.now()
+
+    def handle(number: int, frame: object) -> None:
+        clock().sleep(3 * HOUR)
+
+    before = signal.signal(signal.SIGUSR1, handle)
+    try:
+        threading.Thread(target=lambda: (clock().sleep(HOUR), os.kill(os.getpid(), signal.SIGUSR1))).start()
+        clock().sleep(2 * HOUR)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+    assert passing.now() - begin == pytest.approx(4 * HOUR, abs=0.01)
+
+
+def test_time_does_not_pass_while_a_service_works(simulator: ServiceSimulator, passing: PassingTime) -> None:
+    """Nothing runs while the network delays a request, which is not held open."""
+    begin, answered = passing.now(), threading.Event()
+    simulator.wrap(delayed)
+
+    def ask() -> None:
+        with client_with(simulator, timeout=10 * HOUR) as client:
+            assert list(client.tags.list()) == []
+        answered.set()
+
+    threading.Thread(target=ask).start()
+
+    assert clock().wait(answered, HOUR)
+    assert passing.now() == begin
+
+
+def test_a_service_that_waits_for_the_test_does_not_stop_time(
+    simulator: ServiceSimulator, passing: PassingTime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_passing_time, "_PATIENCE_SECONDS", 0.2)
+    begin, slept = passing.now(), threading.Event()
+    simulator.wrap(partial(delayed, until=slept))
+
+    def ask() -> None:
+        with client_with(simulator, timeout=10 * HOUR) as client:
+            assert list(client.tags.list()) == []
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    clock().sleep(HOUR)
+    slept.set()
+    asking.join()
+
+    assert passing.now() - begin == pytest.approx(HOUR, abs=0.01)
 
 
 def test_a_pause_ends_with_its_event(passing: PassingTime) -> None:
