@@ -8,10 +8,22 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import requests
+from requests.adapters import HTTPAdapter
+from urllib3 import Retry
 
 from tests.polling import wait_until
 
 RUN_ENDED = ("success", "failed")
+# On a busy machine, Airflow answers now and then that its database had no connection left.
+_RETRY = Retry(
+    connect=0,
+    read=0,
+    status=5,
+    status_forcelist=(500, 503),
+    allowed_methods={"GET"},
+    backoff_factor=1,
+    raise_on_status=False,
+)
 
 
 class Task(NamedTuple):
@@ -33,6 +45,7 @@ class AirflowApi:
         self.base_url, self._user, self._password = base_url, user, password
         self._session = requests.Session()
         self._session.trust_env = False
+        self._session.mount("http://", HTTPAdapter(max_retries=_RETRY))
 
     def is_up(self) -> bool:
         """Whether the API server and its database answer."""
