@@ -58,7 +58,7 @@ test-chaos: $(READY) ## tasks between a bad network, workers that die and wrong 
 	SHORT=$(SHORT) $(BIN)/python $(TESTS) tests/chaos
 
 test-delays: $(READY) ## all tests but the live ones, with answers delayed at random (SEED=3: as in that run; ONLY=tests/events: some)
-	$(BIN)/python -m pytest -p tests.delays -n 6 $(PARALLEL) $(if $(SEED),--delays-seed $(SEED)) $(ONLY)
+	$(BIN)/python -m pytest -p tests.delays -n 8 $(PARALLEL) $(if $(SEED),--delays-seed $(SEED)) $(ONLY)
 
 test-mutation: $(MUTATION) ## mutate runs, waits, rows and more and show what no test notices (MODULE=rows/upsert_plan.py; FUNCTION=plan_upsert; SAMPLE=50: mutants of each); hours
 	$(BIN)/python -m scripts.mutation $(MODULE) $(if $(FUNCTION),--function $(FUNCTION)) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
