@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 UNSTABLE = Path(".unstable-tests")
-#: More failures than these are no accident.
-MOST_FAILURES = 10
+#: Failures in more files than these are no accident.
+MOST_FILES = 5
 
 
 def run(arguments: list[str], first: list[str]) -> int:
@@ -29,7 +29,8 @@ def run(arguments: list[str], first: list[str]) -> int:
         pytest_here = [sys.executable, "-m", "pytest", *arguments, "-o", f"cache_dir={cache}"]
         status = subprocess.call([*pytest_here, *first])
         failed = _failed(Path(cache))
-        if status != pytest.ExitCode.TESTS_FAILED or not 0 < len(failed) <= MOST_FAILURES:
+        files = {test.partition("::")[0] for test in failed}  # what a file's tests share fails for all of them
+        if status != pytest.ExitCode.TESTS_FAILED or not 0 < len(files) <= MOST_FILES:
             return status
         print(f"\nRunning {len(failed)} failed tests once more, alone:", *failed, sep="\n  ", flush=True)
         status = subprocess.call([*pytest_here, "--last-failed", "--last-failed-no-failures=none"])

@@ -137,10 +137,13 @@ def give_to_another_triggerer(task: DeferredTask) -> None:
 
 @contextmanager
 def triggerer(output: Path) -> Iterator[None]:
-    """``airflow triggerer``, until the end of the block."""
+    """``airflow triggerer``, until the end of the block. What it printed is shown if a wait in the block is in vain."""
     command = [sys.executable, "-m", "airflow", "triggerer", "--skip-serve-logs"]
     with output.open("wb") as file, subprocess.Popen(command, stdout=file, stderr=file) as process:
         try:
             yield
+        except TimeoutError:
+            print(output.read_text()[-20_000:])
+            raise
         finally:
             process.terminate()

@@ -20,11 +20,20 @@ def test_fails_at_first():
     been_here.touch()
     assert been_here_before
 """
-FAIL_IN_NUMBERS = """
+SHARED_SETUP_FAILS_AT_FIRST = """
+from pathlib import Path
+
 import pytest
 
-@pytest.mark.parametrize("number", range(11))
-def test_fails(number): assert False
+@pytest.fixture(scope="module")
+def shared():
+    been_here = Path("been-here")
+    been_here_before = been_here.exists()
+    been_here.touch()
+    assert been_here_before
+
+@pytest.mark.parametrize("number", range(20))
+def test_of_many(shared, number): pass
 """
 
 
@@ -68,10 +77,21 @@ def test_what_fails_again_fails_the_run(tmp_path: Path) -> None:
     assert "1 failed, 1 passed" in output.rpartition("once more, alone")[2]
 
 
-def test_many_failures_are_no_accident(tmp_path: Path) -> None:
-    status, output = retest(tmp_path, FAIL_IN_NUMBERS)
+def test_a_setup_that_fails_for_many_tests_is_run_once_more(tmp_path: Path) -> None:
+    status, output = retest(tmp_path, SHARED_SETUP_FAILS_AT_FIRST)
+
+    assert (status, len(unstable(tmp_path).splitlines())) == (0, 20)
+    assert "20 passed" in output.rpartition("once more, alone")[2]
+
+
+def test_failures_in_many_files_are_no_accident(tmp_path: Path) -> None:
+    for number in range(5):
+        (tmp_path / f"test_other_{number}.py").write_text(FAILS)
+
+    status, output = retest(tmp_path, FAILS)
 
     assert status == pytest.ExitCode.TESTS_FAILED
+    assert "6 failed" in output
     assert "once more" not in output
 
 
