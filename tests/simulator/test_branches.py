@@ -177,12 +177,19 @@ def test_what_is_not_evaluated_fails_by_name(
     assert (execution["status"], message_of(execution)) == ("error", message)
 
 
-@pytest.mark.parametrize(("least", "status"), [(5, "success"), (6, "success"), (None, "error")])
+MERGES_NOTHING = "The simulator does not merge several branches"
+MERGES_ONLY_V1 = "The simulator merges branches only with the execution order v1"
+
+
+@pytest.mark.parametrize(
+    ("least", "order", "message"),
+    [(5, "v1", None), (6, "v1", None), (None, "v1", MERGES_NOTHING), (5, "v0", MERGES_ONLY_V1)],
+)
 def test_branches_meet_only_if_one_of_them_has_items(
-    run: Callable[[Parameters], Parameters], least: int | None, status: str
+    run: Callable[[Parameters], Parameters], least: int | None, order: str, message: str | None
 ) -> None:
     kind, parameters = ("noOp", {}) if least is None else ("if", rule(least))
-    body = branching(kind, 2.2, parameters, outputs=2)
+    body = {**branching(kind, 2.2, parameters, outputs=2), "settings": {"executionOrder": order}}
     if least is None:
         body["connections"]["Branch"]["main"] = [
             [each for main in body["connections"]["Branch"]["main"] for each in main]
@@ -191,6 +198,24 @@ def test_branches_meet_only_if_one_of_them_has_items(
     for number in (0, 1):
         body["connections"][f"Out {number}"] = {"main": [[{"node": "Merge", "type": "main", "index": number}]]}
     execution = run(body)
-    assert execution["status"] == status
-    if status == "error":
-        assert message_of(execution) == "The simulator does not merge several branches"
+    assert execution["status"] == ("error" if message else "success")
+    assert message is None or message_of(execution) == message
+
+
+def test_what_follows_a_merge_runs_after_all_other_branches(run: Callable[[Parameters], Parameters]) -> None:
+    body = {**branching("if", 2.2, rule(5), outputs=2), "settings": {"executionOrder": "v1"}}
+    body["nodes"] += [node("Merge", "merge", 3, {}, 3), {**node("Other", "noOp", 1, {}, 3), "position": [0, 900]}]
+    for number in (0, 1):
+        body["connections"][f"Out {number}"] = {"main": [[{"node": "Merge", "type": "main", "index": number}]]}
+    body["connections"]["Webhook"]["main"][0].append({"node": "Other", "type": "main", "index": 0})
+    ran = run(body)["data"]["resultData"]["runData"]
+    assert list(ran) == ["Webhook", "Branch", "Out 0", "Other", "Merge"]
+
+
+def test_a_filter_that_keeps_nothing_can_go_on_with_an_empty_item(run: Callable[[Parameters], Parameters]) -> None:
+    body = branching("filter", 2.2, rule(6), outputs=1)
+    body["nodes"][1]["alwaysOutputData"] = True
+    execution = run(body)
+    assert outputs_of(execution) == ["Out 0"]
+    after = execution["data"]["resultData"]["runData"]["Out 0"][0]
+    assert [item["json"] for item in after["data"]["main"][0]] == [{}]

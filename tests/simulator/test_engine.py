@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -10,33 +11,7 @@ from airflow_provider_service.simulator._samples import chain, node, wait, webho
 from tests.polling import wait_until
 
 from .api_client import Api
-
-
-def run(api: Api, nodes: list[dict[str, Any]], body: Any = None, **settings: Any) -> str:
-    """Publish a webhook and ``nodes`` over HTTP, call the webhook, and return the execution's id."""
-    start = webhook("run", options={"responseData": '={{ {"id": $execution.id} }}'})
-    made = {**chain("Run", [start, *nodes]), "settings": settings}
-    workflow = api.post("/workflows", made).json()
-    assert api.post(f"/workflows/{workflow['id']}/publish").status_code == 200
-    api.simulator.clock.advance(1)
-    execution: str = api.hook("run", {} if body is None else body).json()["id"]
-    return execution
-
-
-def seen(api: Api, execution: str, after: float = 1) -> dict[str, Any]:
-    """The execution as it is ``after`` more seconds."""
-    api.simulator.clock.advance(after)
-    found: dict[str, Any] = api.get(f"/executions/{execution}?includeData=true").json()
-    return found
-
-
-def output(found: dict[str, Any]) -> list[Any]:
-    result = found["data"]["resultData"]
-    return [item["json"] for item in result["runData"][result["lastNodeExecuted"]][-1]["data"]["main"][0]]
-
-
-DONE = node("Done", "noOp", 1, {}, 5)
-
+from .engine_helpers import DONE, output, ran, run, seen
 
 # ---------------------------------------------------------------- life
 
@@ -215,49 +190,35 @@ def test_other_code_and_unknown_nodes_pass_items_on(api: Api) -> None:
     assert output(seen(api, run(api, nodes, {"a": 1})))[0]["body"] == {"a": 1}
 
 
-@pytest.mark.parametrize(
-    ("parameters", "expected"),
-    [
-        ({"assignments": {"assignments": [{"name": "n", "value": "12", "type": "number"}]}}, {"n": 12}),
-        ({"assignments": {"assignments": [{"name": "a.b", "value": "=x{{ $json.body.v }}"}]}}, {"a": {"b": "x7"}}),
-        ({"assignments": {"assignments": [{"name": "o", "value": '{"k": 1}', "type": "object"}]}}, {"o": {"k": 1}}),
-        ({"assignments": {"assignments": [{"name": "t", "value": "true", "type": "boolean"}]}}, {"t": True}),
-        ({"mode": "raw", "jsonOutput": '={"v": {{ $json.body.v }}}'}, {"v": 7}),
-        ({"mode": "raw", "jsonOutput": "={{ {v: $json.body.v, list: [1, 'two']} }}"}, {"v": 7, "list": [1, "two"]}),
-    ],
-)
-def test_set(api: Api, parameters: dict[str, Any], expected: dict[str, Any]) -> None:
-    found = seen(api, run(api, [node("Set", "set", 3.4, parameters, 1)], {"v": 7}))
-    assert output(found) == [expected]
+def test_errors_of_code_can_be_passed_on(api: Api) -> None:
+    code = {**node("Code", "code", 2, {"jsCode": 'throw new Error("No");'}, 1), "onError": "continueRegularOutput"}
+    found = seen(api, run(api, [code, DONE]))
+    assert (found["status"], output(found)) == ("success", [{"error": "No [line 1]"}])
 
 
-def test_set_can_keep_the_other_fields(api: Api) -> None:
-    assigned = {"assignments": [{"name": "body.extra", "value": 1, "type": "number"}]}
-    found = seen(
-        api, run(api, [node("Set", "set", 3.4, {"assignments": assigned, "includeOtherFields": True}, 1)], {"v": 7})
-    )
-    assert output(found)[0]["body"] == {"v": 7, "extra": 1}
-    trigger = found["data"]["resultData"]["runData"]["Webhook"][0]["data"]["main"][0][0]["json"]
-    assert trigger["body"] == {"v": 7}
-
-
-def test_errors_can_be_passed_on(api: Api) -> None:
-    stop = {**node("Stop", "stopAndError", 1, {"errorMessage": "No"}, 1), "onError": "continueRegularOutput"}
-    found = seen(api, run(api, [stop, DONE]))
-    assert (found["status"], output(found)) == ("success", [{"error": "No"}])
-
-
-def test_errors_can_take_a_separate_output(api: Api) -> None:
-    stop = {**node("Stop", "stopAndError", 1, {"errorMessage": "No"}, 1), "onError": "continueErrorOutput"}
-    body = chain("Two ways", [webhook("two"), stop])
+def test_errors_of_code_can_take_a_separate_output(api: Api) -> None:
+    code = {**node("Code", "code", 2, {"jsCode": 'throw new Error("No");'}, 1), "onError": "continueErrorOutput"}
+    body = chain("Two ways", [webhook("two"), code])
     body["nodes"] += [node("Good", "noOp", 1, {}, 2), node("Bad", "noOp", 1, {}, 3)]
     ends = [[{"node": name, "type": "main", "index": 0}] for name in ("Good", "Bad")]
-    body["connections"]["Stop"] = {"main": ends}
-    api.post(f"/workflows/{api.post('/workflows', body).json()['id']}/publish")
-    api.simulator.clock.advance(1)
-    api.hook("two", {})
-    found = seen(api, "1")
-    assert list(found["data"]["resultData"]["runData"]) == ["Webhook", "Stop", "Bad"]
+    body["connections"]["Code"] = {"main": ends}
+    assert list(ran(api, body)) == ["Webhook", "Code", "Bad"]
+
+
+@pytest.mark.parametrize("policy", ["continueRegularOutput", "continueErrorOutput"])
+@pytest.mark.parametrize(
+    ("failing", "message"),
+    [
+        (node("Stop", "stopAndError", 1, {"errorMessage": "No"}, 1), "to go on after a failure of .* No"),
+        (node("Code", "code", 2, {"jsCode": 'if (x) throw new Error("No");'}, 1), "code that does not always throw"),
+    ],
+)
+def test_a_failure_after_which_the_simulator_cannot_go_on_ends_the_run(
+    api: Api, failing: dict[str, Any], message: str, policy: str
+) -> None:
+    found = seen(api, run(api, [{**failing, "onError": policy}, DONE]))
+    assert found["status"] == "error"
+    assert re.match(message, found["data"]["resultData"]["error"]["message"])
 
 
 @pytest.mark.parametrize(
@@ -265,7 +226,9 @@ def test_errors_can_take_a_separate_output(api: Api) -> None:
     [
         ("set", {"assignments": "x"}, "Bad parameters: "),
         ("set", {"mode": "raw", "jsonOutput": "nope"}, "The 'JSON Output' in item 0 contains invalid JSON"),
-        ("wait", {"amount": "soon"}, "Invalid wait amount. Please enter a number."),
+        ("wait", {"amount": "soon"}, "Invalid wait amount. Please enter a number that is 0 or greater."),
+        ("wait", {"amount": -5}, "Invalid wait amount. Please enter a number that is 0 or greater."),
+        ("wait", {"amount": 1, "unit": "weeks"}, "Invalid wait unit."),
         ("wait", {"amount": 1e300}, "Bad parameters: "),
         ("wait", {"resume": "specificTime", "dateTime": "soon"}, "Invalid date. Please use a valid ISO date."),
         ("respondToWebhook", {"respondWith": "json", "responseBody": "nope"}, "Invalid JSON in 'Response Body' field"),
@@ -303,19 +266,25 @@ def test_disabled_nodes_pass_items_on(api: Api) -> None:
     assert seen(api, run(api, [stop, DONE]))["status"] == "success"
 
 
-def test_branches_run_one_after_the_other(api: Api) -> None:
-    body = chain("Branches", [webhook("b")])
-    body["nodes"] += [node(name, "noOp", 1, {}, 1) for name in ("A", "A2", "B")]
+@pytest.mark.parametrize(
+    ("settings", "order"),
+    [
+        ({"executionOrder": "v1"}, ["Left", "After left", "Right", "Below", "After below"]),
+        ({}, ["Below", "Right", "Left", "After below", "After left"]),
+    ],
+)
+def test_branches_run_from_top_to_bottom_or_side_by_side(api: Api, settings: dict[str, Any], order: list[str]) -> None:
+    places = {"Left": [200, 0], "Right": [400, 0], "Below": [0, 300], "After left": [0, 900], "After below": [0, 900]}
+    body = {**chain("Branches", [webhook("b")]), "settings": settings}
+    body["nodes"] += [{**node(name, "noOp", 1, {}, 1), "position": place} for name, place in places.items()]
+    followers = {"Webhook": ["Below", "Right", "Left"], "Left": ["After left"], "Below": ["After below"]}
     body["connections"] = {
-        "Webhook": {"main": [[{"node": name, "type": "main", "index": 0} for name in ("A", "B")]]},
-        "A": {"main": [[{"node": "A2", "type": "main", "index": 0}]]},
+        source: {"main": [[{"node": name, "type": "main", "index": 0} for name in names]]}
+        for source, names in followers.items()
     }
-    api.post(f"/workflows/{api.post('/workflows', body).json()['id']}/publish")
-    api.simulator.clock.advance(1)
-    api.hook("b", {})
-    runs = seen(api, "1")["data"]["resultData"]["runData"]
-    assert sorted(runs, key=lambda name: runs[name][0]["executionIndex"]) == ["Webhook", "A", "A2", "B"]
-    assert runs["A2"][0]["source"][0]["previousNode"] == "A"
+    runs = ran(api, body)
+    assert sorted(runs, key=lambda name: runs[name][0]["executionIndex"]) == ["Webhook", *order]
+    assert runs["After left"][0]["source"][0]["previousNode"] == "Left"
 
 
 def test_a_circle_ends_with_an_error(api: Api) -> None:
@@ -336,6 +305,6 @@ def test_custom_data_appears_after_the_end(api: Api) -> None:
 
 
 def test_expression_outside_the_subset_fails_its_node(api: Api) -> None:
-    assigned = {"assignments": [{"name": "n", "value": "={{ $now }}"}]}
+    assigned = {"assignments": [{"name": "n", "value": "={{ $now }}", "type": "string"}]}
     found = seen(api, run(api, [node("Set", "set", 3.4, {"assignments": assigned}, 1)]))
     assert found["data"]["resultData"]["error"]["message"] == "$now is not simulated"

@@ -12,7 +12,11 @@ SCOPE = Scope(
     {"a": {"b": [1, {"c": "x"}]}, "odd key": 2, "name": "Ann"},
     {"id": "7", "mode": "production"},
     {"id": "w", "name": "W"},
-    {"My node": {"v": 5}},
+    {
+        "My node": [[{"json": {"v": 5}}]],
+        "Three": [[{"json": {"v": number}} for number in (1, 2, 3)]],
+        "Both ways": [[{"json": {}}], [{"json": {}}]],
+    },
 )
 
 
@@ -28,6 +32,8 @@ SCOPE = Scope(
         ("={{ $('My node').item.json.v }}", 5),
         ("={{ $('My node').first().json.v }}", 5),
         ("={{ $('My node').last().json?.v }}", 5),
+        ("={{ $('Three').first().json.v }}", 1),
+        ("={{ $('Three').last().json.v }}", 3),
         ("={{ $json.name[0] }}", "A"),
         ("=run {{ $execution.id }} of {{ $workflow.name }}", "run 7 of W"),
         ("={{ {a: -1.5, 'b': true, \"c\": [null, $execution.id],} }}", {"a": -1.5, "b": True, "c": [None, "7"]}),
@@ -68,6 +74,8 @@ def test_expressions_outside_the_subset(text: str) -> None:
         ("={{ $json.keys() }}", "is not simulated"),
         ("={{ $('My node').all() }}", r"\.all is not simulated"),
         ("={{ $('My node').params }}", r"\.params is not simulated"),
+        ("={{ $('Three').item.json.v }}", r"\.item of a node with several items is not simulated"),
+        ("={{ $('Both ways').first().json }}", "of a node with items at several outputs is not simulated"),
         ("={{ $('My node').item.binary }}", "binary of the item of a node is not simulated"),
         ("={{ $execution.resumeUrl }}", r"resumeUrl of \$execution is not simulated"),
         ("={{ $workflow['tags'] }}", r"tags of \$workflow is not simulated"),

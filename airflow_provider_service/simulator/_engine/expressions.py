@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,12 +33,12 @@ class ExpressionError(Exception):
 
 @dataclass(frozen=True)
 class Scope:
-    """The values visible to an expression. ``nodes`` maps a node's name to the JSON of its first output item."""
+    """The values visible to an expression. ``nodes`` maps a node's name to those of its outputs that have items."""
 
     json: Any
     execution: Mapping[str, Any]
     workflow: Mapping[str, Any]
-    nodes: Mapping[str, Any]
+    nodes: Mapping[str, Sequence[Sequence[Mapping[str, Any]]]]
 
 
 def evaluate(value: Any, scope: Scope) -> Any:
@@ -64,6 +64,16 @@ def as_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     return "" if value is None else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def require_simulated(kind: str, values: Mapping[str, Any], **simulated: Any) -> None:
+    """Refuse parameters of a node of a kind unless they are missing or have the only values that are simulated.
+
+    :raises ExpressionError: one of them has another value
+    """
+    for name, value in simulated.items():
+        if values.get(name, value) != value:
+            raise ExpressionError(f"{name} {values[name]!r} of {kind} is not simulated, only {value!r}")
 
 
 class _Parser:
@@ -185,10 +195,18 @@ class _Parser:
         if member not in ("item", "first", "last"):
             raise ExpressionError(f"$('...').{member} is not simulated")
         if member != "item":
-            # first() and last() read the same item here.
             self._expect("(")
             self._expect(")")
-        return _Known("the item of a node", {"json": self._scope.nodes[node]})
+        return _Known("the item of a node", {"json": self._json_of(node, member)})
+
+    def _json_of(self, node: str, member: str) -> Any:
+        outputs = self._scope.nodes[node]
+        if len(outputs) > 1:
+            raise ExpressionError("$('...') of a node with items at several outputs is not simulated")
+        items = outputs[0] if outputs else [{"json": {}}]
+        if member == "item" and len(items) > 1:
+            raise ExpressionError("$('...').item of a node with several items is not simulated")
+        return items[-1 if member == "last" else 0]["json"]
 
 
 class _Known(dict[str, Any]):

@@ -10,7 +10,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow_provider_service.simulator._engine.branches import FILTER, IF, SWITCH, route
-from airflow_provider_service.simulator._engine.expressions import ExpressionError, Scope, as_text, evaluate
+from airflow_provider_service.simulator._engine.expressions import (
+    ExpressionError,
+    Scope,
+    as_text,
+    evaluate,
+    require_simulated,
+)
+from airflow_provider_service.simulator._engine.fields import SET, SPLIT_OUT, as_number, set_fields, split_out
 from airflow_provider_service.simulator._validation import parse_datetime
 
 Node = dict[str, Any]
@@ -19,6 +26,8 @@ Items = list[dict[str, Any]]
 WEBHOOK = "n8n-nodes-base.webhook"
 WAIT = "n8n-nodes-base.wait"
 RESPOND = "n8n-nodes-base.respondToWebhook"
+CODE = "n8n-nodes-base.code"
+EXECUTE_WORKFLOW = "n8n-nodes-base.executeWorkflow"
 SUB_WORKFLOW_TRIGGER = "n8n-nodes-base.executeWorkflowTrigger"
 MERGE = "n8n-nodes-base.merge"
 
@@ -32,6 +41,9 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400}
 _THROW = re.compile(r"""throw\s+new\s+(\w*Error)\s*\(\s*(["'`])(.*?)\2\s*\)""", re.DOTALL)
+
+# Comments may come before what always throws.
+_THROWS_FIRST = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*throw\b", re.DOTALL)
 
 # The only code that runs is code that returns a list in JSON.
 _RETURN = re.compile(r"\s*return\s*(\[.*\])\s*;?\s*", re.DOTALL)
@@ -84,6 +96,10 @@ class NodeFailedError(Exception):
         self.error = error
 
 
+class NotSimulatedError(NodeFailedError):
+    """The simulator cannot tell what the node would do, so that the run ends, whatever the node does after errors."""
+
+
 def operation_error(node: Node, message: str) -> dict[str, Any]:
     """The error object of a node that refuses to continue."""
     return {
@@ -112,10 +128,10 @@ def run_node(node: Node, items: Items, scope_of: Callable[[dict[str, Any]], Scop
     try:
         return behaviour(node, items, scope_of, moment)
     except ExpressionError as error:
-        raise NodeFailedError(operation_error(node, str(error))) from error
+        raise NotSimulatedError(operation_error(node, str(error))) from error
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         # The workflow's author may write any parameters; a bad one ends this run, not the simulator.
-        raise NodeFailedError(operation_error(node, f"Bad parameters: {error}")) from error
+        raise NotSimulatedError(operation_error(node, f"Bad parameters: {error}")) from error
 
 
 def _first(items: Items) -> dict[str, Any]:
@@ -129,22 +145,27 @@ def _parameters(node: Node, items: Items, scope_of: Callable[[dict[str, Any]], S
 
 
 def _wait(node: Node, items: Items, scope_of: Callable[[dict[str, Any]], Scope], moment: datetime) -> Outcome:
+    require_simulated(WAIT, node, executeOnce=False)
     parameters = _parameters(node, items, scope_of)
     resume = parameters.get("resume", "timeInterval")
     if resume == "timeInterval":
         # The defaults changed with version 1.1 of the node.
         recent = float(node.get("typeVersion", 1)) >= 1.1
-        seconds = _UNITS.get(parameters.get("unit", "seconds" if recent else "hours"), 1)
-        try:
-            amount = float(parameters.get("amount", 5 if recent else 1))
-        except (TypeError, ValueError) as error:
-            raise NodeFailedError(operation_error(node, "Invalid wait amount. Please enter a number.")) from error
-        return Outcome(items, wait_until=moment + timedelta(seconds=max(amount, 0) * seconds))
+        unit = parameters.get("unit", "seconds" if recent else "hours")
+        if unit not in _UNITS:
+            text = "Invalid wait unit. Valid units are 'seconds', 'minutes', 'hours', or 'days'."
+            raise NodeFailedError(operation_error(node, text))
+        amount = as_number(parameters.get("amount", 5 if recent else 1))
+        if amount is None or amount < 0:
+            text = "Invalid wait amount. Please enter a number that is 0 or greater."
+            raise NodeFailedError(operation_error(node, text))
+        return Outcome(items, wait_until=moment + timedelta(seconds=amount * _UNITS[unit]))
     if resume == "specificTime":
         until = parse_datetime(str(parameters.get("dateTime", "")))
         if until is None:
             raise NodeFailedError(operation_error(node, "Invalid date. Please use a valid ISO date."))
         return Outcome(items, wait_until=max(until, moment))
+    require_simulated(WAIT, parameters, limitWaitTime=False)
     return Outcome(items, wait_until=FOREVER)
 
 
@@ -165,44 +186,7 @@ def _stop_and_error(
 
 
 def _set(node: Node, items: Items, scope_of: Callable[[dict[str, Any]], Scope], _moment: datetime) -> Outcome:
-    parameters = node.get("parameters") or {}
-    made: Items = []
-    for index, item in enumerate(items):
-        scope = scope_of(item["json"])
-        fields = dict(item["json"]) if parameters.get("includeOtherFields") else {}
-        if parameters.get("mode") == "raw":
-            output = evaluate(parameters.get("jsonOutput", "{}"), scope)
-            output = _json_or_none(output) if isinstance(output, str) else output
-            if not isinstance(output, dict):
-                raise NodeFailedError(operation_error(node, "The 'JSON Output' in item 0 contains invalid JSON"))
-            fields.update(output)
-        for assignment in (parameters.get("assignments") or {}).get("assignments", []):
-            value = _typed(evaluate(assignment.get("value"), scope), assignment.get("type"))
-            _assign(fields, str(evaluate(assignment.get("name", ""), scope)), value)
-        made.append({"json": fields, "pairedItem": {"item": index}})
-    return Outcome(made)
-
-
-def _typed(value: Any, kind: str | None) -> Any:
-    if kind == "string" and value is not None and not isinstance(value, str):
-        return as_text(value)
-    if kind == "number" and isinstance(value, str):
-        number = float(value) if re.fullmatch(r"\s*-?\d+(\.\d+)?\s*", value) else None
-        return int(number) if number is not None and number.is_integer() else number
-    if kind == "boolean" and isinstance(value, str):
-        return value == "true"
-    if kind in ("object", "array") and isinstance(value, str):
-        return _json_or_none(value)
-    return value
-
-
-def _assign(fields: dict[str, Any], dotted: str, value: Any) -> None:
-    *parents, last = dotted.split(".")
-    for parent in parents:
-        # A new dict each time, so that the outer item does not change with it.
-        fields[parent] = dict(fields[parent]) if isinstance(fields.get(parent), dict) else {}
-        fields = fields[parent]
-    fields[last] = value
+    return Outcome(set_fields(node, items, scope_of))
 
 
 def _code(node: Node, items: Items, _scope_of: Callable[[dict[str, Any]], Scope], _moment: datetime) -> Outcome:
@@ -213,6 +197,8 @@ def _code(node: Node, items: Items, _scope_of: Callable[[dict[str, Any]], Scope]
         written = _json_or_none(returned[1]) if returned else None
         return Outcome(_as_items(written) if isinstance(written, list) else items)
     line = code[: thrown.start()].count("\n") + 1
+    if not _THROWS_FIRST.match(code):
+        raise ExpressionError(f"code that does not always throw is not simulated (line {line})")
     message = f"{thrown[3]} [line {line}]"
     # Errors thrown in code carry no "node".
     raise NodeFailedError(
@@ -266,25 +252,12 @@ def _route(node: Node, items: Items, scope_of: Callable[[dict[str, Any]], Scope]
 
 
 def _merge(node: Node, items: Items, _scope_of: Callable[[dict[str, Any]], Scope], _moment: datetime) -> Outcome:
-    mode = (node.get("parameters") or {}).get("mode", "append")
-    if mode != "append":
-        raise ExpressionError(f"mode {mode!r} of {MERGE} is not simulated, only 'append'")
+    require_simulated(MERGE, node.get("parameters") or {}, mode="append")
     return Outcome(items)
 
 
 def _split_out(node: Node, items: Items, scope_of: Callable[[dict[str, Any]], Scope], _moment: datetime) -> Outcome:
-    field_name = as_text(_parameters(node, items, scope_of).get("fieldToSplitOut"))
-    made: Items = []
-    for index, item in enumerate(items):
-        value: Any = item["json"]
-        for step in field_name.split("."):
-            value = value.get(step) if isinstance(value, dict) else None
-        entries = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else [value]
-        made += [
-            {"json": entry if isinstance(entry, dict) else {field_name: entry}, "pairedItem": {"item": index}}
-            for entry in entries
-        ]
-    return Outcome(made)
+    return Outcome(split_out(node, items, scope_of))
 
 
 def _execute_workflow(
@@ -292,7 +265,11 @@ def _execute_workflow(
 ) -> Outcome:
     parameters = _parameters(node, items, scope_of)
     if (parameters.get("options") or {}).get("waitForSubWorkflow", True):
-        raise NodeFailedError(operation_error(node, "The simulator does not wait for sub-workflows"))
+        raise ExpressionError("The simulator does not wait for sub-workflows")
+    require_simulated(EXECUTE_WORKFLOW, parameters, mode="once", source="database")
+    inputs = parameters.get("workflowInputs") or {}
+    if inputs.get("value") or inputs.get("schema"):
+        raise ExpressionError(f"workflowInputs of {EXECUTE_WORKFLOW} are not simulated")
     passed = [{**item, "pairedItem": {"item": index}} for index, item in enumerate(items)]
     return Outcome(passed, calls=as_text((parameters.get("workflowId") or {}).get("value")))
 
@@ -333,14 +310,14 @@ _BEHAVIOURS: dict[str, Callable[[Node, Items, Callable[[dict[str, Any]], Scope],
     WAIT: _wait,
     RESPOND: _respond,
     "n8n-nodes-base.stopAndError": _stop_and_error,
-    "n8n-nodes-base.set": _set,
-    "n8n-nodes-base.code": _code,
+    SET: _set,
+    CODE: _code,
     "n8n-nodes-base.executionData": _execution_data,
     IF: _route,
     FILTER: _route,
     SWITCH: _route,
     MERGE: _merge,
-    "n8n-nodes-base.splitOut": _split_out,
-    "n8n-nodes-base.executeWorkflow": _execute_workflow,
+    SPLIT_OUT: _split_out,
+    EXECUTE_WORKFLOW: _execute_workflow,
     SUB_WORKFLOW_TRIGGER: _sub_workflow_trigger,
 }

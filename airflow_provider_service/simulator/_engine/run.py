@@ -10,11 +10,13 @@ from typing import Any
 from airflow_provider_service.simulator._clock import epoch_milliseconds
 from airflow_provider_service.simulator._engine.expressions import Scope
 from airflow_provider_service.simulator._engine.nodes import (
+    CODE,
     MERGE,
     WAIT,
     Items,
     Node,
     NodeFailedError,
+    NotSimulatedError,
     Outcome,
     WebhookAnswer,
     is_trigger,
@@ -43,6 +45,20 @@ class Snapshot:
 
     def node(self, name: str) -> Node | None:
         return next((node for node in self.nodes if node["name"] == name), None)
+
+    def joins(self, node: Node) -> bool:
+        """Whether a node is a Merge that waits for several branches."""
+        return node["type"] == MERGE and any(
+            target["node"] == node["name"] and target.get("index")
+            for outputs in self.connections.values()
+            for targets in outputs.get("main") or []
+            for target in targets or []
+        )
+
+    @property
+    def is_ordered_by_position(self) -> bool:
+        """Whether each branch runs to its end before the next one, from top to bottom."""
+        return self.settings.get("executionOrder") == "v1"
 
     def trigger(self) -> Node | None:
         """The node at which a run begins by default."""
@@ -90,6 +106,9 @@ class Run:
             pending = self.stack[0]
             try:
                 outcome = self._run(pending, moment, start_sub_workflow)
+            except NotSimulatedError as failure:
+                self.fail(failure.error, moment)
+                return None
             except NodeFailedError as failure:
                 if not self._go_on_after(pending, failure.error, moment):
                     return None
@@ -106,39 +125,49 @@ class Run:
         return None
 
     def _run(self, pending: Pending, moment: datetime, start_sub_workflow: StartSubWorkflow) -> Outcome:
+        node, items = pending.node, pending.items
         self._node_runs += 1
         if self._node_runs > _MOST_NODE_RUNS:
-            raise NodeFailedError(operation_error(pending.node, "The workflow runs in a circle"))
-        if pending.node["name"] in self.pinned:
-            return Outcome(self.pinned[pending.node["name"]])
-        if pending.node["type"] == MERGE and pending.node["name"] in self.run_data:
-            raise NodeFailedError(operation_error(pending.node, "The simulator does not merge several branches"))
-        if self.wait_over and pending.node["type"] == WAIT:
-            return Outcome(pending.items)
-        outcome = run_node(pending.node, pending.items, self.scope, moment)
+            raise NotSimulatedError(operation_error(node, "The workflow runs in a circle"))
+        if node["name"] in self.pinned:
+            return Outcome(self.pinned[node["name"]])
+        if node["type"] == MERGE and node["name"] in self.run_data:
+            raise NotSimulatedError(operation_error(node, "The simulator does not merge several branches"))
+        if self.snapshot.joins(node) and not self.snapshot.is_ordered_by_position:
+            # There, the service also runs the branch that has no items.
+            text = "The simulator merges branches only with the execution order v1"
+            raise NotSimulatedError(operation_error(node, text))
+        if self.wait_over and node["type"] == WAIT:
+            return Outcome(items)
+        if node.get("executeOnce") and not node.get("disabled"):
+            items = items[:1]
+        outcome = run_node(node, items, self.scope, moment)
         if outcome.calls is None:
             return outcome
-        started = start_sub_workflow(pending.node, outcome.calls, outcome.items)
+        started = start_sub_workflow(node, outcome.calls, outcome.items)
         started_as = {"executionId": str(started), "workflowId": outcome.calls}
         return replace(outcome, metadata={"subExecution": started_as, "subExecutionsCount": 1})
 
     def scope(self, item: dict[str, Any]) -> Scope:
         """The scope of expressions for ``item``."""
-        nodes = {name: _first_json(runs[-1]) for name, runs in self.run_data.items()}
+        nodes = {name: _outputs_with_items(runs[-1]) for name, runs in self.run_data.items()}
         execution = {"id": str(self.execution_id), "mode": "production"}
         workflow = {"id": self.snapshot.workflow_id, "name": self.snapshot.name, "active": True}
         return Scope(item, execution, workflow, nodes)
 
     def _go_on_after(self, pending: Pending, error: dict[str, Any], moment: datetime) -> bool:
-        policy = pending.node.get("onError")
-        failed: Items = [{"json": {"error": error["message"]}, "pairedItem": {"item": 0}}]
-        if policy == "continueErrorOutput":
-            self._complete(pending, [[], failed], moment)
-        elif policy == "continueRegularOutput" or pending.node.get("continueOnFail"):
-            self._complete(pending, [failed], moment)
-        else:
+        node = pending.node
+        policy = node.get("onError") or ("continueRegularOutput" if node.get("continueOnFail") else "stopWorkflow")
+        if policy == "stopWorkflow":
             self.fail(error, moment)
             return False
+        if node["type"] != CODE:
+            # Each type of node has its own way to go on.
+            text = f"to go on after a failure of {node['type']} is not simulated: {error['message']}"
+            self.fail(operation_error(node, text), moment)
+            return False
+        failed: Items = [{"json": {"error": error["message"]}, "pairedItem": {"item": 0}}]
+        self._complete(pending, [[], failed] if policy == "continueErrorOutput" else [failed], moment)
         return True
 
     def fail(self, error: dict[str, Any], moment: datetime) -> None:
@@ -150,12 +179,22 @@ class Run:
     def _complete(
         self, pending: Pending, outputs: list[Items], moment: datetime, metadata: Mapping[str, Any] | None = None
     ) -> None:
+        if pending.node.get("alwaysOutputData") and not (outputs and outputs[0]):
+            paired = [{"item": index} for index in range(len(pending.items))]
+            outputs = [[{"json": {}, "pairedItem": paired}], *outputs[1:]]
         self._record(pending, outputs, moment, status="success", metadata=metadata)
         self.stack.pop(0)
         self.wait_over = False
         self._waiting_since = None
         run_index = len(self.run_data[pending.node["name"]]) - 1
-        self.stack[:0] = self._followers(pending.node["name"], outputs, run_index)
+        followers = self._followers(pending.node["name"], outputs, run_index)
+        if self.snapshot.is_ordered_by_position:
+            followers.reverse()  # of nodes at the same place, the one connected last runs first
+            self.stack[:0] = sorted(followers, key=lambda one: one.node.get("position", [])[1::-1])
+        else:
+            self.stack += followers
+        # What waits for several branches runs when nothing else is left.
+        self.stack.sort(key=lambda one: self.snapshot.joins(one.node))
 
     def _followers(self, name: str, outputs: list[Items], run_index: int) -> list[Pending]:
         connected = (self.snapshot.connections.get(name) or {}).get("main") or []
@@ -299,7 +338,5 @@ def _source(source: tuple[str, int, int] | None) -> list[dict[str, Any]]:
     return [{"previousNode": name, "previousNodeOutput": output, "previousNodeRun": run}]
 
 
-def _first_json(entry: Mapping[str, Any]) -> Any:
-    main = entry.get("data", {}).get("main", [])
-    items: Items = next((items for items in main if items), [])
-    return items[0]["json"] if items else {}
+def _outputs_with_items(entry: Mapping[str, Any]) -> list[Items]:
+    return [items for items in entry.get("data", {}).get("main", []) if items]
