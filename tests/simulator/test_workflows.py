@@ -55,6 +55,56 @@ def test_create_refuses_connections_of_any_odd_shape(api: Api, outputs: Any) -> 
     assert answer.json()["message"].startswith("Workflow structure is invalid. connections.Webhook")
 
 
+def placed(name: str, **more: Any) -> dict[str, Any]:
+    return {**node(name, "noOp", 1, {}, 0), **more}
+
+
+@pytest.mark.parametrize(
+    ("since", "nodes", "fault"),
+    [
+        ("2.30.8", [placed("")], "nodes[0].name (too_small): String must contain at least 1 character(s)"),
+        (
+            "2.30.8",
+            [placed("A", position=[1, 2, 3])],
+            "nodes[0].position (too_big): Array must contain at most 2 element(s)",
+        ),
+        (
+            "2.30.8",
+            [placed("A", position=[1])],
+            "nodes[0].position (too_small): Array must contain at least 2 element(s)",
+        ),
+        (
+            "2.30.8",
+            [placed("A"), placed("A")],
+            'nodes[1].name (duplicate_node_name): Duplicate node name "A"',
+        ),
+        (
+            "2.39.10",
+            [placed("A", id="x"), placed("B", id="x")],
+            'nodes[1].id (duplicate_node_id): Nodes "A" and "B" share the node ID "x"',
+        ),
+    ],
+)
+def test_nodes_that_cannot_be_placed_or_told_apart_are_refused(
+    api: Api, since: str, nodes: list[dict[str, Any]], fault: str
+) -> None:
+    body = sample(nodes=nodes, connections={})
+    for version in (since, "2.41.1"):
+        api.simulator.version = version
+        refused(api.post("/workflows", body), 400, f"Workflow structure is invalid. {fault}")
+    api.simulator.version = "2.20.12"
+    assert api.post("/workflows", body).status_code == 200
+
+
+def test_pinned_data_has_a_limit(api: Api) -> None:
+    fits = sample(pinData={"Webhook": [{"json": {"a": "x" * 12_000_000}}]})
+    too_large = sample(pinData={"Webhook": [{"json": {"a": "x" * 12_600_000}}]})
+    workflow = api.post("/workflows", fits).json()
+    message = "Pinned data exceeds the maximum allowed size of 12 MB"
+    refused(api.post("/workflows", too_large), 400, message)
+    refused(api.put(f"/workflows/{workflow['id']}", too_large), 400, message)
+
+
 def test_create_accepts_unknown_nodes(api: Api) -> None:
     created(api, nodes=[node("Odd", "neverHeardOf", 1, {}, 0)], connections={})
 

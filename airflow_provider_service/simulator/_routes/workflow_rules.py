@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+from airflow_provider_service.simulator._generations import is_at_least
 from airflow_provider_service.simulator._validation import (
     Any_,
     ApiError,
@@ -17,6 +19,7 @@ from airflow_provider_service.simulator._validation import (
     Text,
 )
 
+_MOST_PINNED_DATA = 12 << 20  # bytes
 _SAVE = Enum(("all", "none", "DEFAULT"))
 
 _SETTINGS = Object(
@@ -111,9 +114,10 @@ PUBLISH_BODY = Body(optional={"versionId": Text(), "name": Text(), "description"
 TAGS_BODY = Body(required={"id": Text()}, array=True)
 
 
-def check_structure(body: dict[str, Any]) -> None:
-    """Refuse nodes without type or position, and connections that lead nowhere.
+def check_structure(body: dict[str, Any], version: str) -> None:
+    """Refuse nodes that cannot be placed or told apart, connections that lead nowhere, and too much pinned data.
 
+    :param version: of the simulated service
     :raises ApiError: a 400 that names every fault
     """
     faults = [
@@ -122,13 +126,53 @@ def check_structure(body: dict[str, Any]) -> None:
         for name in ("type", "position")
         if name not in node
     ]
-    faults = faults or _dangling(body)
+    if is_at_least(version, "2.30"):
+        faults += [fault for index, node in enumerate(body["nodes"]) for fault in _malformed(index, node)]
+    faults = faults or [*_duplicates(body["nodes"], version), *_dangling(body)]
     if faults:
         raise ApiError(400, f"Workflow structure is invalid. {'; '.join(faults)}")
+    pinned = json.dumps(body.get("pinData"), ensure_ascii=False, separators=(",", ":"))
+    if len(pinned.encode()) > _MOST_PINNED_DATA:
+        raise ApiError(400, f"Pinned data exceeds the maximum allowed size of {_MOST_PINNED_DATA >> 20} MB")
+
+
+def _malformed(index: int, node: dict[str, Any]) -> list[str]:
+    faults = [
+        f"nodes[{index}].{name} (too_small): String must contain at least 1 character(s)"
+        for name in ("name", "type")
+        if node.get(name) == ""
+    ]
+    size = len(node.get("position", (0, 0)))
+    if size < 2:
+        faults.append(f"nodes[{index}].position (too_small): Array must contain at least 2 element(s)")
+    if size > 2:
+        faults.append(f"nodes[{index}].position (too_big): Array must contain at most 2 element(s)")
+    return faults
+
+
+def _duplicates(nodes: list[dict[str, Any]], version: str) -> list[str]:
+    faults = []
+    names: set[str] = set()
+    names_by_id: dict[str, str] = {}
+    for index, node in enumerate(nodes):
+        name, node_id = _name(node), node.get("id")
+        if node_id in names_by_id and is_at_least(version, "2.39"):
+            both = f'Nodes "{names_by_id[node_id]}" and "{name}"'
+            faults.append(f'nodes[{index}].id (duplicate_node_id): {both} share the node ID "{node_id}"')
+        if node_id:
+            names_by_id.setdefault(node_id, name)
+        if name in names and is_at_least(version, "2.30"):
+            faults.append(f'nodes[{index}].name (duplicate_node_name): Duplicate node name "{name}"')
+        names.add(name)
+    return faults
+
+
+def _name(node: dict[str, Any]) -> str:
+    return str(node.get("name") or node["type"].rpartition(".")[2])
 
 
 def _dangling(body: dict[str, Any]) -> list[str]:
-    names = {node.get("name") or node["type"].rpartition(".")[2] for node in body["nodes"]}
+    names = set(map(_name, body["nodes"]))
     faults = []
     for source, by_kind in body["connections"].items():
         if source not in names:

@@ -81,7 +81,7 @@ def _matches(call: Call, workflow: Workflow) -> bool:
 @_operation("create_workflow", "POST", "/workflows", scope="workflow:create", body=CREATE_BODY)
 def create_workflow(call: Call) -> dict[str, Any]:
     """Create an inactive workflow."""
-    check_structure(call.body)
+    check_structure(call.body, call.state.version)
     project_id = call.body.get("projectId") or call.state.personal_project_id
     call.state.projects.get(project_id)
     folder = _folder(call.state, project_id, call.body)
@@ -116,7 +116,7 @@ def update_workflow(call: Call) -> dict[str, Any]:
     workflow = _workflow(call, missing=_may_not("update"))
     if workflow.is_archived:
         raise ApiError(400, "Cannot update an archived workflow.")
-    check_structure(call.body)
+    check_structure(call.body, call.state.version)
     _folder(call.state, workflow.project_id, call.body)
     call.state.workflows.update(workflow, call.body)
     if workflow.active and call.query.get("publishIfActive", True):
