@@ -19,7 +19,7 @@ from .conftest import MakeRun
 from .cutting import CutOffError, CutOffStore
 from .hook_task import HookTask
 from .task_run import StateStore
-from .workflows import DONE, FAIL, calls, held, put, respond, statuses, wait, webhook
+from .workflows import DONE, FAIL, calls, held, put, respond, statuses, unchecked, wait, webhook
 
 RunWorkflow = Callable[..., dict[str, Any]]
 UNKEPT: dict[str, Any] = {"saveDataSuccessExecution": "none"}
@@ -134,7 +134,7 @@ def test_a_key_that_is_used_again_in_an_attempt_is_the_same_run(
 def test_a_refused_call_leaves_no_doubt_in_its_attempt(
     hook_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
 ) -> None:
-    workflow_id = put(simulator, webhook(authentication="basicAuth"), FAIL, **UNKEPT)
+    workflow_id = put(simulator, unchecked(), FAIL, **UNKEPT)
     run = hook_run(workflow_id=workflow_id, store=store)
     for _ in range(2):
         with pytest.raises(ServiceWebhookRefusedError):

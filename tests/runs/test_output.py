@@ -20,7 +20,7 @@ from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.testing._stored_triggers import first_event, revived
 
 from .conftest import MakeRun, connect
-from .workflows import DONE, WITH_ID, answers_as, calls, put, puts_out, wait, webhook
+from .workflows import DONE, WITH_ID, answers_as, calls, put, puts_out, unchecked, wait, webhook
 
 if TYPE_CHECKING:
     from tests.s3 import Bucket
@@ -301,7 +301,7 @@ def test_the_payload_of_the_call_is_not_returned(
         options = {"webhook_headers": {"X-Short": "abc", "X-Token": SECRET}}
     monkeypatch.setenv("AIRFLOW_CONN_HOOK", json.dumps(fields))
     is_basic = kind == "user and password"
-    workflow_id = put(simulator, webhook(authentication="basicAuth" if is_basic else "none"), wait(0.1), DONE)
+    workflow_id = put(simulator, unchecked() if is_basic else webhook(), wait(0.1), DONE)
     # The simulator does not know this kind.
     answers_as(simulator, workflow_id, webhook())
     run = task_run(
@@ -326,7 +326,7 @@ def test_a_key_that_is_the_name_of_the_user_is_not_hidden(
 ) -> None:
     fields = {"conn_type": "http", "login": "Orders", "password": password}
     monkeypatch.setenv("AIRFLOW_CONN_HOOK", json.dumps(fields))
-    workflow_id = put(simulator, webhook(authentication="basicAuth"), DONE)
+    workflow_id = put(simulator, unchecked(), DONE)
     answers_as(simulator, workflow_id, webhook())
     payload = {"orders": [{"orders": 7}], "of": {"orders": password}, "list": [password]}
     run = task_run(

@@ -19,7 +19,7 @@ from airflow_provider_service.client.errors import (
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .conftest import MakeRun
-from .workflows import DONE, calls, held, put, webhook, with_credential
+from .workflows import DONE, calls, held, put, unchecked, webhook, with_credential
 
 Guarded = Callable[..., str]
 
@@ -67,7 +67,7 @@ def test_a_wrong_header(
 
 
 def test_authentication_that_the_webhook_itself_lacks(task_run: MakeRun, simulator: ServiceSimulator) -> None:
-    workflow_id = put(simulator, webhook(authentication="basicAuth"), DONE)
+    workflow_id = put(simulator, unchecked(), DONE)
     with pytest.raises(ServiceWebhookRefusedError, match="No authentication data defined on node!"):
         task_run(workflow_id=workflow_id).attempt(1)
     assert calls(simulator) == 1

@@ -22,6 +22,12 @@ def webhook(path: str = "w", *, name: str = "Webhook", mode: str = "onReceived",
     return {**samples.webhook(path, responseMode=mode, **parameters), "name": name}
 
 
+def unchecked(path: str = "w") -> dict[str, Any]:
+    """A webhook node that asks for user and password, and whose credential has been deleted."""
+    credentials = {"httpBasicAuth": {"id": "deleted", "name": "hook"}}
+    return {**webhook(path, authentication="basicAuth"), "credentials": credentials}
+
+
 def respond(status: int = 200, **parameters: Any) -> dict[str, Any]:
     """A node that answers the webhook's call."""
     headers = parameters.pop("headers", {})

@@ -112,7 +112,8 @@ def test_a_webhook_is_unprotected_unless_its_input_is_checked(
 
 def test_a_webhook_with_authentication_is_protected(api: Api) -> None:
     parameters = {"path": "p", "authentication": "basicAuth"}
-    workflow_id = put(api, {"type": "n8n-nodes-base.webhook", "parameters": parameters})
+    credentials = {"httpBasicAuth": {"id": "any", "name": "hook"}}
+    workflow_id = put(api, {"type": "n8n-nodes-base.webhook", "parameters": parameters, "credentials": credentials})
     assert api.post(f"/workflows/{workflow_id}/activate").status_code == 200
     assert titles(audit(api, "instance")["Instance Risk Report"]) == ["Security settings"]
 

@@ -13,7 +13,7 @@ from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.simulator._samples import chain, node, wait
 
 SCHEDULE = node("Schedule", "scheduleTrigger", 1.2, {"rule": {"interval": [{"field": "hours"}]}}, 0)
-FORM = node("Form", "formTrigger", 2.2, {}, 0)
+FORM = node("Form", "formTrigger", 2.2, {"formTitle": "Form"}, 0)
 FILLED_IN: dict[str, Any] = {"trigger_node": "Form", "inputs": {"formData": {"n": 1}}}
 # The tests' own calls; what asks for the kind of the endpoint has none.
 START: dict[str, Any] = {"path": "^/mcp-server/http$", "body": "executionMode"}

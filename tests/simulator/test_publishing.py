@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_service.simulator._samples import chain, node
+from airflow_provider_service.simulator._samples import chain, node, webhook
 
 from .api_client import Api
 from .workflow_helpers import created, published, refused
@@ -61,6 +61,56 @@ def test_publish_is_idempotent_and_names_the_version(api: Api) -> None:
 def test_publish_wants_a_trigger(api: Api, kind: str) -> None:
     workflow = api.post("/workflows", chain("No trigger", [node("Only", kind, 1, {}, 0)])).json()
     refused(api.post(f"/workflows/{workflow['id']}/publish"), 400, NO_TRIGGER)
+
+
+def lacking(*nodes: tuple[str, str]) -> str:
+    """The refusal to publish nodes, each with what it lacks."""
+    count = f"{len(nodes)} node{'s' if len(nodes) > 1 else ''}"
+    faults = "".join(f'\n\nNode "{name}":\n  - {issue}' for name, issue in nodes)
+    return f"Cannot publish workflow: {count} have configuration issues:{faults}"
+
+
+NO_URL = ("Call", "Missing or invalid required parameters: url")
+NO_CREDENTIAL = ("Webhook", "Missing required credential: httpHeaderAuth")
+GUARDED = webhook("x", authentication="headerAuth")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "faults"),
+    [
+        ([webhook("x"), node("Call", "httpRequest", 4.2, {"url": ""}, 1)], [NO_URL]),
+        ([GUARDED], [NO_CREDENTIAL]),
+        ([GUARDED, node("Call", "httpRequest", 4.2, {}, 1)], [NO_CREDENTIAL, NO_URL]),
+        (
+            [{**GUARDED, "credentials": {"httpHeaderAuth": {"name": "hook"}}}],
+            [("Webhook", "Credential not configured: httpHeaderAuth")],
+        ),
+        (
+            [node("Form", "formTrigger", 2.2, {}, 0), node("Split", "splitOut", 1, {}, 1)],
+            [
+                ("Form", "Missing or invalid required parameters: formTitle"),
+                ("Split", "Missing or invalid required parameters: fieldToSplitOut"),
+            ],
+        ),
+    ],
+)
+def test_a_node_that_lacks_what_it_needs_cannot_be_published(
+    api: Api, nodes: list[dict[str, Any]], faults: list[tuple[str, str]]
+) -> None:
+    workflow = api.post("/workflows", chain("Lacking", nodes)).json()
+    for version in ("2.20.12", "2.41.1"):
+        api.simulator.version = version
+        refused(api.post(f"/workflows/{workflow['id']}/activate"), 400, lacking(*faults))
+    api.simulator.version = "1.123.81"
+    assert api.post(f"/workflows/{workflow['id']}/activate").json()["active"]
+
+
+def test_a_node_that_nothing_starts_may_lack_what_it_needs(api: Api) -> None:
+    call = node("Call", "httpRequest", 4.2, {}, 1)
+    nodes = [webhook("x"), {**call, "disabled": True}, {**call, "name": "Left over"}]
+    body = {**chain("Lacking", nodes[:2]), "nodes": nodes}
+    workflow = api.post("/workflows", body).json()
+    assert api.post(f"/workflows/{workflow['id']}/publish").json()["active"]
 
 
 def test_conflict_within_the_delay_goes_unnoticed_but_never_live(build: Any) -> None:

@@ -36,7 +36,8 @@ def test_several_methods_on_one_path(api: Api) -> None:
 
 
 def test_authentication_that_cannot_be_checked_fails_closed(api: Api) -> None:
-    live(api, [webhook("x", authentication="basicAuth")])
+    deleted = {"httpBasicAuth": {"id": "deleted", "name": "hook"}}
+    live(api, [{**webhook("x", authentication="basicAuth"), "credentials": deleted}])
     assert api.hook("x", {}).status_code == 500
     assert len(api.simulator.state.executions) == 0
 

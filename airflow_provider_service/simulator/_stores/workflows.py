@@ -12,7 +12,9 @@ from airflow_provider_service.simulator._engine.engine import Engine
 from airflow_provider_service.simulator._engine.nodes import activates, is_counted
 from airflow_provider_service.simulator._engine.run import Snapshot
 from airflow_provider_service.simulator._engine.sub_workflows import Callee, called_workflows
+from airflow_provider_service.simulator._generations import is_at_least
 from airflow_provider_service.simulator._host import Host
+from airflow_provider_service.simulator._stores.node_issues import configuration_issues
 from airflow_provider_service.simulator._stores.projects import ProjectStore
 from airflow_provider_service.simulator._stores.tags import TagStore
 from airflow_provider_service.simulator._stores.users import UserStore
@@ -275,7 +277,7 @@ class WorkflowStore:
         """Publish a version, by default that of the draft; its webhooks go live ``delay`` seconds later.
 
         :param delay: default: the state's ``publish_delay``
-        :raises ApiError: 400 archived or without trigger, 404 version, 409 webhook taken
+        :raises ApiError: 400 archived, without trigger, or a node lacks something, 404 version, 409 webhook taken
         """
         if workflow.is_archived:
             raise ApiError(400, "Cannot activate an archived workflow.")
@@ -285,6 +287,9 @@ class WorkflowStore:
         if not any(map(activates, version.nodes)):
             text = "Workflow cannot be activated because it has no trigger node. "
             raise ApiError(400, text + "At least one trigger, webhook, or polling node is required.")
+        issues = configuration_issues(version.nodes, version.connections)
+        if issues and is_at_least(self._host.version, "2.20"):
+            raise ApiError(400, issues)
         self._require_published_callees(workflow, version)
         self._host.settle()
         if self.webhooks.conflicts(workflow.id, version.nodes):
