@@ -7,12 +7,15 @@ import signal
 import threading
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 
 from airflow_provider_service._cli.screen import DeclinedError, Screen, UsageError
+from airflow_provider_service._core.instances.rollback import is_rolling_back
 
 DONE, FAILED, MISUSED, CHANGES, INTERRUPTED = 0, 1, 2, 3, 130
+# From the keyboard, from a CI, and from a terminal that is gone.
+_SIGNALS_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def perform(name: str, arguments: argparse.Namespace) -> int:
@@ -23,7 +26,7 @@ def perform(name: str, arguments: argparse.Namespace) -> int:
         ``--detailed-exitcode``, 3 if there are changes.
     """
     screen = Screen(as_json=arguments.json)
-    with _interruptible(), screen.logs(is_verbose=arguments.verbose):
+    with _interruptible(screen), screen.logs(is_verbose=arguments.verbose):
         try:
             module = import_module(f"airflow_provider_service._cli.{name}")
             status: int = module.perform(screen, arguments)
@@ -41,16 +44,27 @@ def perform(name: str, arguments: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
-    """Turn SIGTERM, which a CI may send, into an interruption, so that a deployment is rolled back."""
+def _interruptible(screen: Screen) -> Iterator[None]:
+    """Let a signal to end interrupt the command, so that a deployment is rolled back, but let none end the rollback."""
+
+    def interrupt(*_: object) -> None:
+        if not is_rolling_back.get():
+            raise KeyboardInterrupt
+        with suppress(RuntimeError):  # the signal has interrupted the output of another line
+            screen.note("Rolling back; please wait", None)
+
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # What is ignored, as under nohup, stays ignored.
+    before = {one: now for one in _SIGNALS_TO_END if (now := signal.getsignal(one)) is not signal.SIG_IGN}
     try:
+        for one in before:
+            signal.signal(one, interrupt)
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 def _failed(screen: Screen, error: Exception, status: int) -> int:

@@ -3,6 +3,7 @@ error."""
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _PACKAGE = "airflow_provider_service"
+# The errors of a pipe and of a terminal.
+_READER_LEFT = (errno.EPIPE, errno.EIO)
 _STYLES = {logging.WARNING: "yellow", logging.ERROR: "red"}
 
 
@@ -116,7 +119,7 @@ class Screen:
 
 
 class _Output:
-    """A stream whose reader may leave, such as ``head``: the job of the command goes on, and its output is dropped."""
+    """A stream whose reader may leave, as ``head`` and a terminal do: the job goes on, and its output is dropped."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -138,7 +141,9 @@ class _Output:
     def _dropping(self) -> Iterator[None]:
         try:
             yield
-        except BrokenPipeError:
+        except OSError as error:
+            if error.errno not in _READER_LEFT:
+                raise
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self._stream.fileno())
             os.close(nowhere)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import signal
 import subprocess
 import sys
+import termios
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests import airflow_features
+from tests.instances.workflows import child, parent
 
 ALONE = (sys.executable, "-m", "airflow_provider_service")
 WITH_AIRFLOW = (sys.executable, "-m", "airflow", "service")
@@ -54,6 +60,79 @@ def test_a_process_that_is_told_to_end_says_what_keeps_running(simulator, client
     assert process.returncode == 130
     assert "The execution keeps running" in errors
     assert client.executions.get("1").status == "running"
+
+
+@pytest.fixture
+def half_deployed(simulator, cli, folder, tmp_path):
+    """``half_deployed(stderr=...)`` begins to change two workflows, and returns its process when both have new drafts.
+
+    The service answers slowly from then on.
+    """
+    assert cli("deploy", folder, "--yes").status == 0
+    (folder / "child.json").write_text(json.dumps(child(settings={"timezone": "Asia/Tokyo"})))
+    (folder / "parent.json").write_text(json.dumps(parent("other")))
+    simulator.clear_requests()
+    simulator.inject("latency", method="PUT", seconds=1, times=None, after_processing=True)
+    home = {"AIRFLOW_HOME": str(tmp_path), "AIRFLOW_CONN_SERVICE_DEFAULT": simulator.connection_json(), "TERM": "dumb"}
+    begun = []
+
+    def begin(**options: object) -> subprocess.Popen[str]:
+        command = [*ALONE, "deploy", str(folder), "--yes"]
+        begun.append(subprocess.Popen(command, text=True, env={**os.environ, **home}, **options))
+        until(lambda: sum(one.method == "PUT" for one in simulator.requests) == 2)
+        return begun[0]
+
+    yield begin
+    for process in begun:
+        process.kill()
+        process.communicate()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def has_both_as_before(client):
+    before = {"child": (None, None), "parent": (None, "parent")}
+    return before == {
+        one.name: (one.settings.get("timezone"), one.nodes[0]["parameters"].get("path"))
+        for one in map(client.workflows.get, [one.id for one in client.workflows.list()])
+    }
+
+
+def test_a_second_signal_does_not_end_the_rollback_of_a_deployment(client, half_deployed):
+    process = half_deployed(stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+    process.send_signal(signal.SIGINT)
+    while "rolling back" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=300)
+
+    assert has_both_as_before(client)
+    assert process.returncode == 130
+    assert "Rolling back; please wait" in errors
+    assert errors.endswith("Error: interrupted\n")
+
+
+def test_a_deployment_whose_terminal_is_gone_is_rolled_back(client, half_deployed):
+    terminal, its_end = os.openpty()
+    process = half_deployed(
+        stdin=its_end,
+        stdout=its_end,
+        stderr=its_end,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(its_end)
+
+    os.close(terminal)
+
+    assert process.wait(timeout=300) == 130
+    assert has_both_as_before(client)
 
 
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["lines", "json"])

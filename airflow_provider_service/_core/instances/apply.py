@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service._core.instances.rollback import RELEASE_PAUSE_SECONDS, RELEASE_PAUSES, Rollback
+from airflow_provider_service._core.instances.rollback import (
+    RELEASE_PAUSE_SECONDS,
+    RELEASE_PAUSES,
+    Rollback,
+    is_rolling_back,
+)
 from airflow_provider_service._core.instances.writing import Writer, with_ids
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._lookup import create_tag
@@ -47,38 +51,48 @@ class _Deployment:
         self._ids = {one.workflow_id: one.workflow_id for one in plan.changes if one.before}
 
     def carry_out(self) -> dict[str, str]:
-        with self._going_back():
-            self._create_tags()
-            for change in self._plan.leaving:
-                self._archive(change)
-            for change in reversed(self._plan.changed):
-                if "deactivate" in change.actions:
-                    self._deactivate(change)
-            for change in self._plan.changed:
-                if change.before is None:
-                    self._create(change)
-            for change in self._plan.changed:
-                if change.desired:
-                    self._write(change)
-                if change.tags is not None:
-                    self._tag(change, change.tags)
-            self._publish([one for one in self._plan.changed if one.goes_live])
-            self._record()
-        return {one.name: self._ids[one.workflow_id] for one in self._plan.changes}
-
-    @contextmanager
-    def _going_back(self) -> Iterator[None]:
         try:
-            yield
+            self._change_all()
         # Also if the task is killed: a deployment must not remain half done.
         except BaseException as error:
-            log.error("The deployment failed while %s; rolling back its changes", self._step)
-            left = self._rollback.go()
-            if not isinstance(error, ServiceError):
-                for one in left:
-                    log.error("Not rolled back: %s", one)
-                raise
+            # Before anything else: the next signal may follow the first at once.
+            before = is_rolling_back.set(True)
+            try:
+                self._go_back(error)
+            finally:
+                is_rolling_back.reset(before)
+            raise
+        return {one.name: self._ids[one.workflow_id] for one in self._plan.changes}
+
+    def _change_all(self) -> None:
+        self._create_tags()
+        for change in self._plan.leaving:
+            self._archive(change)
+        for change in reversed(self._plan.changed):
+            if "deactivate" in change.actions:
+                self._deactivate(change)
+        for change in self._plan.changed:
+            if change.before is None:
+                self._create(change)
+        for change in self._plan.changed:
+            if change.desired:
+                self._write(change)
+            if change.tags is not None:
+                self._tag(change, change.tags)
+        self._publish([one for one in self._plan.changed if one.goes_live])
+        self._record()
+
+    def _go_back(self, error: BaseException) -> None:
+        """Roll back.
+
+        :raises ServiceDeploymentError: the service failed; any other error is the caller's to raise.
+        """
+        log.error("The deployment failed while %s; rolling back its changes", self._step)
+        left = self._rollback.go()
+        if isinstance(error, ServiceError):
             raise _failure(self._step, error, left, self._rollback.names) from error
+        for one in left:
+            log.error("Not rolled back: %s", one)
 
     def _create_tags(self) -> None:
         names = {tag for one in self._plan.changed for tag in one.tags or ()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: Whether this thread rolls a deployment back, which no signal should end half done.
+is_rolling_back: ContextVar[bool] = ContextVar("is_rolling_back", default=False)
 #: How often, and how long, to wait for the service to release a webhook that another workflow has given up.
 RELEASE_PAUSES = 20
 RELEASE_PAUSE_SECONDS = 0.25
