@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from airflow_provider_service._cli.deploying import require_text
 from airflow_provider_service._cli.screen import UsageError
 from airflow_provider_service.client.errors import ServiceConfigError
 
@@ -29,12 +30,14 @@ def connected(screen: Screen, conn_id: str | None, uri: str | None, *, option: s
     :param conn_id: id of an Airflow connection; None for that of the URI or the environment.
     :param uri: the connection itself.
     :param option: prefix of the names of the two options; with a prefix, the environment is ignored.
-    :raises UsageError: it is not clear which instance is meant.
+    :raises UsageError: an option is empty, or it is not clear which instance is meant.
     :raises ServiceConfigError: the connection does not exist or cannot be used.
     """
     from airflow_provider_service._airflow.connection import connection_of
     from airflow_provider_service.hooks.service import ServiceHook
 
+    require_text(f"{option}conn-id", conn_id)
+    require_text(f"{option}uri", uri)
     if conn_id and uri:
         raise UsageError(f"give --{option}conn-id or --{option}uri, not both")
     if option and not (conn_id or uri):

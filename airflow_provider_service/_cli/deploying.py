@@ -87,16 +87,15 @@ def check_arguments(arguments: argparse.Namespace, *references: Reference) -> No
         for reference in references:
             reference.check(arguments, are_rendered=True)
             for name in reference.fields:
-                require_text(arguments, name)
+                require_text(name, getattr(arguments, name))
         require_report_place(getattr(arguments, "report_path", None))
 
 
-def require_text(arguments: argparse.Namespace, name: str) -> None:
+def require_text(name: str, value: object) -> None:
     """Refuse an option whose value is empty, as from a variable of a script that is not set.
 
     :raises UsageError: it is.
     """
-    value = getattr(arguments, name)
     if isinstance(value, str) and not value.strip():
         raise UsageError(f"--{name.replace('_', '-')} must not be empty")
 

@@ -26,11 +26,12 @@ def perform(screen: Screen, arguments: argparse.Namespace) -> int:
     """Examine a connection, and print each finding as soon as it is known. Fails if a finding requires action."""
     from airflow_provider_service._core.pages.checkup import Finding, is_healthy
 
-    if arguments.connection and arguments.conn_id:
+    given = [one for one in (arguments.conn_id, arguments.connection) if one is not None]
+    if len(given) > 1:
         raise UsageError("give the id of the connection once")
     base_url = None
     try:
-        with connected(screen, arguments.conn_id or arguments.connection, arguments.uri) as hook:
+        with connected(screen, given[0] if given else None, arguments.uri) as hook:
             base_url = hook.config.base_url
             findings = _examined(screen, hook.config)
     except ServiceConfigError as error:

@@ -60,7 +60,7 @@ def _wanted(arguments: argparse.Namespace) -> WantedOutput | None:
     from airflow_provider_service._core.runs.output import WantedOutput
 
     for name in ("run_key", "trigger_node", "webhook_conn_id", "output", "output_path"):
-        require_text(arguments, name)
+        require_text(name, getattr(arguments, name))
     if arguments.output_path is not None and arguments.output is None:
         raise UsageError("--output-path has no effect without --output; nothing was started")
     return WantedOutput.of(_return_output(arguments.output), None, arguments.output_path)

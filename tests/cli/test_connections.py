@@ -61,6 +61,26 @@ def test_two_connections_are_one_too_many(cli, folder):
     assert (ended.status, ended.err) == (2, "Error: give --conn-id or --uri, not both\n")
 
 
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (("deploy", "{folder}", "--yes", "--conn-id", ""), "--conn-id"),
+        (("deploy", "{folder}", "--yes", "--uri", " "), "--uri"),
+        (("promote", "--yes", "--workflow-names", "child", "--source-conn-id", ""), "--source-conn-id"),
+        (("doctor", ""), "--conn-id"),
+    ],
+)
+def test_an_empty_option_does_not_mean_another_instance(cli, simulator, folder, monkeypatch, words, option):
+    monkeypatch.setenv("SERVICE_URL", simulator.base_url)
+    monkeypatch.setenv("SERVICE_API_KEY", simulator.api_key)
+    simulator.clear_requests()
+
+    ended = cli(*(one.format(folder=folder) for one in words))
+
+    assert (ended.status, ended.err) == (2, f"Error: {option} must not be empty\n")
+    assert not simulator.requests
+
+
 def test_an_unknown_connection_is_named(cli, database, folder):
     ended = cli("plan", folder, "--conn-id", "nope")
 
