@@ -18,12 +18,16 @@ if TYPE_CHECKING:
 
 def perform(screen: Screen, arguments: argparse.Namespace) -> int:
     """Show the nodes that have run; with ``--follow``, continue until the execution has ended."""
+    from airflow_provider_service._core.runs.output import read_to_show
+
     with connected(screen, arguments.conn_id, arguments.uri) as hook:
         lines = NodeLines(screen)
         if not arguments.follow:
-            return _show(screen, hook, _read(hook, arguments.execution_id), lines)
+            found = hook.client.executions.get(arguments.execution_id)
+            return _show(screen, hook, read_to_show(hook.client, arguments.execution_id) or found, lines)
         outcome = follow(hook.client, wait_for(arguments.execution_id, poll_interval=arguments.poll_interval), lines)
-        return show_end(screen, outcome, {"nodes": _nodes(_read(hook, arguments.execution_id), lines)})
+        ended = None if outcome.status is None else read_to_show(hook.client, arguments.execution_id)
+        return show_end(screen, outcome, {"nodes": ended and _nodes(ended, lines)})
 
 
 def _show(screen: Screen, hook: ServiceHook, execution: Execution, lines: NodeLines) -> int:
@@ -54,16 +58,11 @@ def _show(screen: Screen, hook: ServiceHook, execution: Execution, lines: NodeLi
     return DONE
 
 
-def _read(hook: ServiceHook, execution_id: str) -> Execution:
-    from airflow_provider_service._core.runs.nodes import read_small
-    from airflow_provider_service._core.runs.output import MAX_SHOWN_MIB
-
-    return read_small(hook.config, execution_id, MAX_SHOWN_MIB)
-
-
-def _nodes(execution: Execution, lines: NodeLines) -> list[dict[str, object]]:
+def _nodes(execution: Execution, lines: NodeLines) -> list[dict[str, object]] | None:
     from airflow_provider_service.client._execution_data import nodes_of
 
+    if execution.data is None:
+        return None
     nodes = nodes_of(execution)
     lines.show(nodes)
     return [one._asdict() for one in nodes]

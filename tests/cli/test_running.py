@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 import pytest
 
+from airflow_provider_service._core.runs import output
 from tests.cli.conftest import Terminal
 from tests.runs.workflows import put, puts_out, wait, webhook
 
@@ -174,6 +176,28 @@ def test_the_nodes_of_an_execution_that_sleeps_are_shown_before_its_end(cli, sim
     assert ended.status == 0, ended.err
     assert screen.is_awake
     assert "Output" in screen.getvalue()
+
+
+def test_the_logs_of_an_execution_with_large_data_show_how_it_ended(cli, count, monkeypatch):
+    monkeypatch.setattr(output, "MAX_SHOWN_MIB", 1)
+    cli("run", "Count", "--payload", json.dumps({"n": "x" * 2**20}), *QUICK)
+
+    for follow in ([], ["--follow", *QUICK]):
+        ended = cli("logs", "1", *follow, "--json")
+        assert ended.status == 0, ended.err
+        assert (ended.result["status"], ended.result["nodes"], ended.result["failure"]) == ("success", None, None)
+        assert "The nodes of execution 1 are not shown, because its data exceeds 1 MiB" in ended.err
+        assert "max_answer_mib" not in ended.err
+
+
+def test_a_failed_read_of_the_nodes_does_not_hide_that_the_execution_has_succeeded(cli, simulator, count):
+    cli("run", "Count", "--payload", '{"n": 1}', *QUICK)
+    simulator.inject("status", method="GET", path="/executions/1$", status=503, skip=1)
+
+    ended = cli("logs", "1", "--follow", *QUICK)
+
+    assert (ended.status, ended.out) == (0, "Execution 1 ended with status 'success'\n")
+    assert "The nodes of execution 1 cannot be shown" in ended.err
 
 
 def test_an_execution_that_is_not_there(cli):

@@ -107,7 +107,7 @@ def read_end(
     :param show: shows the nodes; None to log them.
     :returns: ``{"nodes", "node_count"}`` and, if output is wanted, what :func:`_output` returns.
     """
-    execution = _small(client, execution_id) if wanted is None else _whole(client, execution_id)
+    execution = read_to_show(client, execution_id) if wanted is None else _whole(client, execution_id)
     nodes = nodes_of(execution) if execution is not None else None
     (show or log_nodes)(nodes or [])
     shown = nodes_in_short(nodes)
@@ -130,12 +130,17 @@ def no_output() -> dict[str, Any]:
     return {"output": None, "output_items": None, "output_path": None}
 
 
-def _small(client: ServiceClient, execution_id: str) -> Execution | None:
-    """Read an execution with its data, unless that is large. Nothing depends on it, so there is only one try."""
+def read_to_show(client: ServiceClient, execution_id: str) -> Execution | None:
+    """Read an execution with its data, to show its nodes; None if it cannot be read, or if the data is large.
+
+    Nothing depends on it, so there is only one try.
+    """
+    config = client.transport.config
     try:
-        return read_small(client.transport.config, execution_id, MAX_SHOWN_MIB)
-    except ServiceAnswerTooLargeError as error:
-        log.info("The nodes of execution %s are not shown, because its data is large: %s", execution_id, error)
+        return read_small(config, execution_id, MAX_SHOWN_MIB)
+    except ServiceAnswerTooLargeError:
+        most = min(MAX_SHOWN_MIB, config.max_answer_mib)
+        log.info("The nodes of execution %s are not shown, because its data exceeds %d MiB", execution_id, most)
     except ServiceError as error:
         log.warning("The nodes of execution %s cannot be shown: %s", execution_id, error)
     return None
