@@ -115,7 +115,7 @@ class Screen:
         return printable(self._without_secrets(text))
 
     def _without_secrets(self, value: Any) -> Any:
-        return redacted(value, {"": self._secrets})
+        return redacted(value, {}, doubtful={"": self._secrets})
 
 
 class _Output:

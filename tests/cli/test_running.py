@@ -42,6 +42,12 @@ def test_its_result_for_machines(cli, count, tmp_path):
     assert ended.result["failure"] is None
 
 
+def test_its_output_may_have_a_field_without_a_name(cli, simulator):
+    put(simulator, webhook(), puts_out('={{ {"": 5, "n": 1} }}'), name="Blank")
+
+    assert cli("run", "Blank", "--output", "-", "--json", *QUICK).result["output"] == [{"": 5, "n": 1}]
+
+
 def test_a_payload_from_the_standard_input(cli, count, monkeypatch):
     ended = cli("run", "Count", "--payload", "-", "--output", "-", "--json", *QUICK, answer='{"n": 3}')
 
