@@ -119,7 +119,10 @@ class Screen:
 
 
 class _Output:
-    """A stream whose reader may leave, as ``head`` and a terminal do: the job goes on, and its output is dropped."""
+    """A stream whose faults do not end the job of the command.
+
+    If its reader leaves, as ``head`` and a terminal do, output is dropped. Characters that it cannot show are escaped.
+    """
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -130,7 +133,11 @@ class _Output:
     def write(self, text: str) -> None:
         """Write a text, which is sent at the latest with the next ``flush``."""
         with self._dropping():
-            self._stream.write(text)
+            try:
+                self._stream.write(text)
+            except UnicodeEncodeError:  # nothing of the text was written
+                encoding = self._stream.encoding
+                self._stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
     def flush(self) -> None:
         """Send what has been written."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 
@@ -230,6 +231,19 @@ def test_a_promotion_needs_a_source(cli, folder):
     ended = cli("promote", "--yes", "--workflow-names", "child")
 
     assert (ended.status, ended.err) == (2, "Error: give --source-conn-id or --source-uri\n")
+
+
+def test_a_name_that_the_standard_output_cannot_show_does_not_end_a_deployment(cli, client, tmp_path, monkeypatch):
+    definition = {"name": "Launch \N{ROCKET}", "nodes": [], "connections": {}, "settings": {}}
+    (tmp_path / "w.json").write_text(json.dumps(definition))
+    monkeypatch.setattr(sys, "stdout", screen := io.TextIOWrapper(io.BytesIO(), "latin-1"))
+
+    ended = cli("deploy", tmp_path, "--yes")
+
+    screen.seek(0)
+    assert ended.status == 0, ended.err
+    assert "Launch \\U0001f680: create" in screen.read()
+    assert names(client) == ["Launch \N{ROCKET}"]
 
 
 def test_colours_only_on_a_terminal_and_no_control_characters(cli, simulator, tmp_path, monkeypatch):
