@@ -111,7 +111,7 @@ def _payload(text: str | None) -> Any:
         if text == "-":
             text = sys.stdin.read()
         elif text.startswith("@"):
-            text = Path(text[1:]).read_text()
+            text = Path(text[1:]).read_text(encoding="utf-8")
         return json.loads(text, parse_constant=_refuse_constant)
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"--payload cannot be read as JSON: {error}; nothing was started") from error

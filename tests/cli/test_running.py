@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 
@@ -52,6 +53,16 @@ def test_a_payload_from_the_standard_input(cli, count, monkeypatch):
     ended = cli("run", "Count", "--payload", "-", "--output", "-", "--json", *QUICK, answer='{"n": 3}')
 
     assert ended.result["output"] == [{"n": 3}]
+
+
+def test_the_file_of_a_payload_is_utf_8_whatever_the_locale(cli, count, tmp_path, monkeypatch):
+    file = tmp_path / "payload.json"
+    file.write_bytes('{"n": "h\N{LATIN SMALL LETTER E WITH ACUTE}"}'.encode())
+    monkeypatch.setattr(io, "text_encoding", lambda encoding, *_: encoding or "latin-1")
+
+    ended = cli("run", "Count", "--payload", f"@{file}", "--output", "-", "--json", *QUICK)
+
+    assert ended.result["output"] == [{"n": "h\N{LATIN SMALL LETTER E WITH ACUTE}"}]
 
 
 def test_a_run_that_fails(cli, simulator):
