@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.notifier import BaseNotifier
@@ -26,7 +27,8 @@ MAX_EXCEPTION_CHARS = 1000
 class ServiceNotifier(BaseNotifier):
     """Notify a workflow about a task or DAG run, for ``on_failure_callback`` and the like, without waiting for it.
 
-    Not safe to repeat: each call runs the workflow.
+    Not safe to repeat: each call runs the workflow. One notifier may serve many tasks and runs: each call renders its
+    templates anew.
 
     The workflow receives ``{"message", "dag_id", "run_id", "task_id", "map_index", "try_number", "state", "log_url",
     "exception", "details"}`` on its production webhook. Values that the context lacks are null, and values that
@@ -91,6 +93,16 @@ class ServiceNotifier(BaseNotifier):
         for reference in (WORKFLOW, PROJECT):
             reference.check(self, are_rendered=False)
         require_flag("activate", activate)
+
+    # Airflow renders the arguments in place, but calls the same notifier for several runs: each call gets a copy.
+
+    def __call__(self, *args: Any) -> None:
+        """Send an alert."""
+        super(ServiceNotifier, copy(self)).__call__(*args)
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        """Send an alert about :attr:`context`, from an event loop."""
+        return super(ServiceNotifier, copy(self)).__await__()
 
     def render_template_fields(self, context: Context, jinja_env: Environment | None = None) -> None:
         """Render the arguments; values that the context lacks become empty text."""

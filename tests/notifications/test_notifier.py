@@ -42,23 +42,28 @@ TASK = SimpleNamespace(
 
 
 @pytest.fixture(params=["sync", pytest.param("async", marks=airflow_features.async_notifiers)])
-def notify(request: pytest.FixtureRequest, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch) -> Notify:
-    """``notify(context, **arguments)`` sends a notice as Airflow does, in both ways that it knows."""
+def call(request: pytest.FixtureRequest, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch) -> Notify:
+    """``call(notifier, context)`` sends a notice as Airflow does, in both ways that it knows."""
     monkeypatch.setattr(ServiceNotifier, "log", logging.getLogger("airflow_provider_service.task"))
 
     async def awaited(notifier: ServiceNotifier, context: dict[str, Any]) -> None:
         notifier.context = context  # type: ignore[assignment]
         await notifier
 
-    def send(context: dict[str, Any], **arguments: Any) -> None:
+    def send(notifier: ServiceNotifier, context: dict[str, Any]) -> None:
         context = {"dag": DAG("nightly", schedule=None), **context}
-        notifier = ServiceNotifier(**arguments)
         if request.param == "sync":
             notifier(context)
         else:
             asyncio.run(awaited(notifier, context))
 
     return send
+
+
+@pytest.fixture
+def notify(call: Notify) -> Notify:
+    """``notify(context, **arguments)`` sends a notice with a new notifier."""
+    return lambda context, **arguments: call(ServiceNotifier(**arguments), context)
 
 
 @pytest.fixture
@@ -96,6 +101,15 @@ def test_the_workflow_gets_the_notice(notify: Notify, simulator: ServiceSimulato
         "exception": "no such file",
         "details": {"team": "data", "attempts": ["2"]},
     }
+
+
+def test_one_notifier_renders_each_notice_anew(call: Notify, simulator: ServiceSimulator, alert: str) -> None:
+    notifier = ServiceNotifier(workflow_id=alert, message="{{ exception }}", details={"run": "{{ run_id }}"})
+    for run_id, reason in (("first", "row 17 is {{ run_id }}"), ("second", "no such file")):
+        call(notifier, {"run_id": run_id, "exception": ValueError(reason)})
+
+    told = [(item["body"]["message"], item["body"]["details"]) for item in received(simulator, alert)]
+    assert told == [("row 17 is {{ run_id }}", {"run": "first"}), ("no such file", {"run": "second"})]
 
 
 def test_a_task_that_is_not_mapped_has_no_map_index(notify: Notify, simulator: ServiceSimulator, alert: str) -> None:
