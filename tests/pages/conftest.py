@@ -51,12 +51,14 @@ def start(client: ServiceClient, simulator: ServiceSimulator) -> StartRun:
         name: str = HOSTILE,
         settings: dict[str, Any] | None = None,
         headers: dict[str, str] | None = None,
+        payload: Any = None,
     ) -> tuple[str, str]:
         body = samples.chain(name, nodes_of_kind(ending))
         workflow = client.workflows.create(**{**body, "settings": settings or {}})
         client.workflows.activate(workflow.id)
         trigger = client.webhooks.find(client.workflows.get(workflow.id))
-        execution_id = str(client.webhooks.call(trigger, {"order": PAYLOAD}, headers=headers).execution_id)
+        called = client.webhooks.call(trigger, payload or {"order": PAYLOAD}, headers=headers)
+        execution_id = str(called.execution_id)
         wait_until(
             lambda: client.executions.get(execution_id).status == STATUSES[ending],
             seconds=60,

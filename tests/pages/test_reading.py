@@ -89,6 +89,17 @@ def test_data_that_may_be_shown_holds_no_secret_of_the_call(start, look, simulat
     assert simulator.api_key not in repr(seen)
 
 
+def test_data_that_may_be_shown_holds_only_headers_that_are_no_secret(start, look):
+    headers = {"X-Orders-Token": "token-of-the-webhook"}
+    _, execution_id = start("succeeds", headers=headers, payload={"order": PAYLOAD, "calls": [{"headers": headers}]})
+
+    output = look(execution_id, show_data=True).view.node("Webhook").output
+
+    assert (PAYLOAD in output, "token-of-the-webhook" in output) == (True, False)
+    assert (output.count('"x-orders-token": "***"'), output.count('"X-Orders-Token": "***"')) == (1, 1)
+    assert '"content-type": "application/json"' in output
+
+
 def test_one_look_is_one_request(start, look, simulator):
     _, execution_id = start("succeeds")
     simulator.clear_requests()

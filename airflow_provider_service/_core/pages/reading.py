@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._core.pages.execution_view import ExecutionView, view_of
 from airflow_provider_service._core.pages.node_view import OutputOf
@@ -22,7 +22,7 @@ from airflow_provider_service._core.runs.search import (
 )
 from airflow_provider_service._core.runs.start_methods.mcp import KEY_IN_FORM
 from airflow_provider_service.client._execution_data import output_of, parent_execution_id, starting_items
-from airflow_provider_service.client._http.redaction import SIGNED, redacted
+from airflow_provider_service.client._http.redaction import HIDDEN, SIGNED, redacted
 from airflow_provider_service.client.errors import ServiceAnswerTooLargeError, ServiceError, ServiceNotFoundError
 
 if TYPE_CHECKING:
@@ -36,8 +36,23 @@ KEEP_ENDED_SECONDS = 60.0
 #: Maximum number of items of a node, and of characters, to show if data may be shown.
 MAX_ITEMS, MAX_OUTPUT_CHARS = 3, 2_000
 
-# Headers of the call that can hold a secret, and that a webhook node outputs.
+# Names under which a node may pass on a secret of the call.
 _SECRET_NAMES = ("authorization", "cookie", "proxy-authorization", RUN_KEY_HEADER, RUN_KEY_FIELD)
+# Headers that hold no secret; a webhook may take its own from any other.
+_HARMLESS_HEADERS = frozenset(
+    {
+        "accept",
+        "accept-encoding",
+        "accept-language",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "host",
+        "transfer-encoding",
+        "user-agent",
+    }
+)
 # Modes of executions that show the call that they repeat or test.
 _REPEATING = ("retry", "manual", None)
 
@@ -170,7 +185,24 @@ def _outputs(execution: Execution, config: ServiceConfig) -> OutputOf:
         items = output_of(execution, node)
         if not items:
             return None
-        text = json.dumps(redacted(items[:MAX_ITEMS], secrets, shapes=[SIGNED]), indent=2, ensure_ascii=False)
+        known = redacted(_with_harmless_headers(items[:MAX_ITEMS]), secrets, shapes=[SIGNED])
+        text = json.dumps(known, indent=2, ensure_ascii=False)
         return text if len(text) <= MAX_OUTPUT_CHARS else f"{text[:MAX_OUTPUT_CHARS]}..."
 
     return shown
+
+
+def _with_harmless_headers(value: Any) -> Any:
+    """Copy a JSON value with the headers of calls hidden, except those that hold no secret."""
+    if isinstance(value, list):
+        return [_with_harmless_headers(inner) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: _harmless(inner) if name == "headers" and isinstance(inner, dict) else _with_harmless_headers(inner)
+        for name, inner in value.items()
+    }
+
+
+def _harmless(headers: dict[str, Any]) -> dict[str, Any]:
+    return {name: text if name.lower() in _HARMLESS_HEADERS else HIDDEN for name, text in headers.items()}
