@@ -197,6 +197,8 @@ def _rendered(value: Any) -> str | None:
 
 def _declared_once(session: Session, ti: TaskInstance) -> dict[str, Any]:
     """Read the arguments as the DAG declares them, once for each version of the DAG."""
+    if ti.dag_version_id is None:  # from before Airflow 3: it has the arguments of the DAG as it is now
+        return _declared(session, ti)
     key = (ti.dag_version_id, ti.task_id)
     declared = _known.get(key)  # read once: another thread may remove it
     if declared is None:

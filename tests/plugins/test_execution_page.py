@@ -6,6 +6,7 @@ import asyncio
 import re
 import threading
 from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
@@ -229,6 +230,20 @@ def test_a_task_that_failed_with_a_connection_that_works_leads_to_its_log(reader
 
     assert "Its log says why" in text
     assert "cannot be used" not in text
+
+
+def test_a_task_without_a_dag_version_has_the_arguments_of_its_dag_as_it_is_now(browser_of, put_task, monkeypatch):
+    """Airflow 3 finds no version for task instances of Airflow 2, of any DAG."""
+    from airflow.models.dagbag import DBDagBag
+
+    from airflow_provider_service.plugins._app import make_app
+
+    path = put_task("failed", task_id="old").removeprefix("/service-pages")
+    for conn_id in ("first", "second"):
+        dag = SimpleNamespace(task_dict={"old": SimpleNamespace(service_conn_id=conn_id)})
+        monkeypatch.setattr(DBDagBag, "get_dag_for_run", lambda *_, dag=dag, **__: dag)
+        text = browser_of("VIEWER", app=make_app()).get(path).text
+        assert f'/connections/{conn_id}"' in text
 
 
 def test_a_mapped_task_instance_has_its_own_page(reader, waiting_task, start, simulator):
