@@ -96,6 +96,8 @@ def see(
 ) -> ExecutionReading:
     """Read an execution once: ``GET /executions/{id}``; if another execution has started it, read that one once, too.
 
+    If its data turns out to be too large, read it once more, without its data.
+
     :param config_of: gets the settings of the connection.
     :param last: the last known state.
     :param base_url: address at which the execution was started; at another address, the same id names another
@@ -113,10 +115,12 @@ def see(
             "It is not read from there."
         )
     try:
-        execution = _read(config, execution_id, is_large=last.is_large)
+        try:
+            execution = _read(config, execution_id, is_large=last.is_large)
+        except ServiceAnswerTooLargeError:
+            last = replace(last, is_large=True)
+            execution = _read(config, execution_id, is_large=True)
         call = last.call or _starting_call(config, execution)
-    except ServiceAnswerTooLargeError:
-        return replace(last, base_url=base_url, is_large=True, error=None)
     except ServiceNotFoundError:
         return replace(last, base_url=base_url, is_gone=True, error=None)
     except ServiceError as error:
