@@ -59,6 +59,18 @@ def test_an_xcom_that_a_user_wrote_shows_nothing(reader, put_task, start, link):
         assert is_hidden(reader.get(address).text, because="does not carry the run key")
 
 
+@pytest.mark.parametrize("host", ["https://service.example.com", None])
+def test_an_xcom_that_names_an_execution_that_cannot_be_read_leads_nowhere(reader, put_task, simulator, host):
+    link = f"{host or simulator.base_url}/workflow/1/executions/2"
+    path = put_task("success", links={"_link_ServiceExecutionLink": link}, fields=CONNECTION)
+
+    text = reader.get(path).text
+
+    assert "The service does not have execution 2" in text or "It is not read from there" in text
+    assert "Open the " not in text
+    assert "/workflow/1" not in text
+
+
 def test_what_carries_the_key_of_the_task_run_is_shown(reader, put_task, start, link):
     task_id = f"task_{uuid.uuid4().hex}"
     own = start("succeeds", headers=header_of(task_id))
