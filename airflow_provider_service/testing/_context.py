@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Any
 
 from airflow_provider_service.client._clock import clock
+from airflow_provider_service.sensors._base import ServiceBaseSensor
 from airflow_provider_service.testing._stored_triggers import as_xcom
 
 RETURN_KEY = "return_value"
@@ -80,8 +81,10 @@ class FakeTaskInstance:
         return value.get(key, default) if isinstance(value, Mapping) else default
 
     def get_first_reschedule_date(self, context: Any) -> datetime | None:
-        """Return when the task was first rescheduled."""
-        return self.first_reschedule
+        """Return when the task was first rescheduled, by the clock to which the sensor compares it."""
+        if self.first_reschedule is None or isinstance(self.task, ServiceBaseSensor):
+            return self.first_reschedule
+        return self.first_reschedule - (clock().utcnow() - datetime.now(UTC))  # Airflow's clock does not jump
 
     def get_relevant_upstream_map_indexes(self, *_: Any, **__: Any) -> None:
         """Return None, because no task is mapped."""

@@ -103,6 +103,17 @@ class Third(BaseSensorOperator):
         return len(self.pokes) == 3
 
 
+class Never(BaseSensorOperator):
+    """Does not succeed; fails when it should have timed out long ago."""
+
+    pokes: list[str] = []
+
+    def poke(self, context: Any) -> bool:
+        self.pokes.append("poke")
+        assert len(self.pokes) < 20
+        return False
+
+
 # ------------------------------------------------------------ any operator
 
 
@@ -193,6 +204,19 @@ def test_a_rescheduled_sensor_is_run_again(service: SimulatedService) -> None:
     run_task(Third(task_id="third", mode="reschedule", poke_interval=3600, timeout=86_400))
 
     assert len(Third.pokes) == 3
+
+
+@airflow_features.light_imports
+@pytest.mark.parametrize(("soft_fail", "end"), [(False, AirflowSensorTimeout), (True, AirflowSkipException)])
+def test_a_rescheduled_sensor_of_another_provider_times_out(
+    service: SimulatedService, soft_fail: bool, end: type[Exception]
+) -> None:
+    Never.pokes.clear()
+
+    with pytest.raises(end, match="Sensor has timed out"):
+        run_task(Never(task_id="n", mode="reschedule", poke_interval=60, timeout=300, soft_fail=soft_fail))
+
+    assert len(Never.pokes) == 6  # the last one after 5 minutes
 
 
 # ------------------------------------------------------------ operators of the service
