@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import signal
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -101,6 +102,7 @@ class PassingTime(Clock):
         self._simulators: list[ServiceSimulator] = []
         self._began, self._jumped = time.time(), 0.0
         self._sleepers: set[_Sleeper] = set()
+        self._alarm, self._ringing = math.inf, threading.Lock()
         self._failure: Exception | None = None
         self._over = threading.Event()
 
@@ -158,6 +160,20 @@ class PassingTime(Clock):
             call()
 
         return Context().run(asyncio.create_task, plan())
+
+    @contextmanager
+    def alarm(self, seconds: float) -> Iterator[None]:
+        """Send SIGALRM to the main thread when this block of it has taken so long; others get no signals.
+
+        The clock does not jump for this alone, because the block may wait for what takes real time.
+        """
+        if threading.current_thread() is threading.main_thread():
+            self._alarm = self.now() + seconds
+        try:
+            yield
+        finally:
+            with self._ringing:  # a signal that is being sent arrives inside the block
+                self._alarm = math.inf
 
     @contextmanager
     def _sleeping(
@@ -225,7 +241,7 @@ class PassingTime(Clock):
         if self._is_anything_held():
             due = min(due, event)
         if due < math.inf:
-            self._jumped += max(due + _ROUNDING_SECONDS - self.now(), 0.0)
+            self._jumped += max(min(due, self._alarm) + _ROUNDING_SECONDS - self.now(), 0.0)
             for simulator in self._simulators:
                 simulator.in_loop(simulator.state.wake)
 
@@ -235,6 +251,10 @@ class PassingTime(Clock):
         for one in list(self._sleepers):
             if one.due <= now or self._failure is not None:
                 one.end()
+        with self._ringing:
+            if self._alarm <= now:
+                self._alarm = math.inf
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
 
     def _next_event(self, state: State) -> float:
         """Return the time of the service's next action; infinity if it has none."""

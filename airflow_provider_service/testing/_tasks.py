@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -15,14 +16,18 @@ from airflow.providers.common.compat.sdk import (
     AirflowFailException,
     AirflowSensorTimeout,
     AirflowSkipException,
+    AirflowTaskTimeout,
     MappedOperator,
     TaskDeferred,
     XComArg,
+    timeout,
 )
 from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_0_PLUS
 
 from airflow_provider_service.client._clock import clock
+from airflow_provider_service.operators._waiting import ServiceWaitingOperator
 from airflow_provider_service.testing._context import RETURN_KEY, task_context
+from airflow_provider_service.testing._passing_time import PassingTime
 from airflow_provider_service.testing._stored_triggers import first_event, revived
 
 try:
@@ -97,7 +102,7 @@ def run_task(
             return _attempt(task, given, number)
         except (AirflowFailException, AirflowSensorTimeout, AirflowSkipException):
             raise
-        except Exception:
+        except (Exception, AirflowTaskTimeout):  # the latter is not an Exception
             if number == attempts:
                 raise
     raise ValueError("attempts must be at least 1")
@@ -134,6 +139,8 @@ def _resumed(method: str, kwargs: dict[str, Any], context: dict[str, Any], task:
 def _prepared(operator: Any, context: dict[str, Any]) -> Iterator[Any]:
     """Make a rendered copy of the operator, and close its connections afterwards."""
     task = operator.prepare_for_execution()
+    if isinstance(task, ServiceWaitingOperator):  # a kill of this copy, which is shallow, must not kill the next one
+        task._killed = copy(task._killed)
     context["task"] = context["ti"].task = task
     task.render_template_fields(context)
     try:
@@ -146,7 +153,7 @@ def _prepared(operator: Any, context: dict[str, Any]) -> Iterator[Any]:
 
 def _in_task(task: Any, context: dict[str, Any], resume: Callable[[Any], Any] | None) -> Any:
     """Execute or resume a task as Airflow's task runner does, so that the operator does not warn about its caller."""
-    with set_current_context(context):  # type: ignore[arg-type,unused-ignore]
+    with set_current_context(context), _killed_in_time(task):  # type: ignore[arg-type,unused-ignore]
         if resume is not None:
             return resume(task)
         if not AIRFLOW_V_3_0_PLUS:
@@ -158,6 +165,21 @@ def _in_task(task: Any, context: dict[str, Any], resume: Callable[[Any], Any] | 
         inside = contextvars.copy_context()
         inside.run(ExecutorSafeguard.tracker.set, task)
         return inside.run(task.execute, context)
+
+
+@contextmanager
+def _killed_in_time(task: Any) -> Iterator[None]:
+    """End the block at the task's ``execution_timeout``, by whichever clock reaches it first."""
+    if not task.execution_timeout:
+        yield
+        return
+    seconds, time = task.execution_timeout.total_seconds(), clock()
+    try:
+        with timeout(seconds), time.alarm(seconds) if isinstance(time, PassingTime) else nullcontext():
+            yield
+    except AirflowTaskTimeout:
+        task.on_kill()
+        raise
 
 
 def _pushed(task: Any, ti: Any, value: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,12 +14,14 @@ from airflow.providers.common.compat.sdk import (
     AirflowFailException,
     AirflowSensorTimeout,
     AirflowSkipException,
+    AirflowTaskTimeout,
     BaseOperator,
     BaseSensorOperator,
     task,
 )
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceExecutionFailedError
 from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
@@ -261,6 +264,32 @@ def test_a_run_that_ends_just_in_time(service: SimulatedService, deferrable: boo
     run = ServiceRunWorkflowOperator(task_id="run", workflow_id=slow.id, timeout=10_800, deferrable=deferrable)
 
     assert run_task(run).return_value["status"] == "success"
+
+
+def test_a_task_is_killed_at_its_execution_timeout(service: SimulatedService) -> None:
+    slow = service.workflow("slow", takes=timedelta(hours=2))
+    limit = timedelta(minutes=10)
+    run = ServiceRunWorkflowOperator(task_id="run", workflow_id=slow.id, execution_timeout=limit, retries=1)
+    begin = clock().now()
+
+    with pytest.raises(AirflowTaskTimeout):
+        run_task(run, attempts=2)
+
+    assert [one.status for one in slow.runs] == ["canceled", "canceled"]
+    assert clock().now() - begin == pytest.approx(1200, abs=60)
+
+
+def test_no_time_passes_for_an_execution_timeout_alone(service: SimulatedService) -> None:
+    with DAG("dag", schedule=None):
+
+        @task(execution_timeout=timedelta(minutes=10))
+        def sleeps_in_real_time() -> str:
+            time.sleep(0.3)
+            return "done"
+
+        called = sleeps_in_real_time()
+
+    assert run_task(called).return_value == "done"
 
 
 @in_both
