@@ -82,7 +82,7 @@ def run_task(
     :param upstream: return values of other tasks, by task id.
     :param context: further variables of the context, or other values for existing ones.
     :param attempts: maximum number of attempts; 1 by default. Another attempt follows a failure that Airflow would
-        retry.
+        retry, so there are never more than the task's ``retries`` and one.
     :param logical_date: logical date of the DAG run; now by default.
     :param run_id: id of the DAG run; a new one by default.
     :returns: the result of the last attempt.
@@ -95,7 +95,8 @@ def run_task(
         raise TypeError(f"task {task.task_id!r} is mapped; run its DAG with dag.test()")
     given = task_context(task, params=params or {}, upstream=upstream or {}, logical_date=logical_date, run_id=run_id)
     given.update(context or {})
-    for number in range(1, attempts + 1):
+    last = min(attempts, (task.retries or 0) + 1)
+    for number in range(1, last + 1):
         given["ti"].try_number = number
         given["ti"].pushed.clear()  # as Airflow does before each attempt
         try:
@@ -103,7 +104,7 @@ def run_task(
         except (AirflowFailException, AirflowSensorTimeout, AirflowSkipException):
             raise
         except (Exception, AirflowTaskTimeout):  # the latter is not an Exception
-            if number == attempts:
+            if number == last:
                 raise
     raise ValueError("attempts must be at least 1")
 

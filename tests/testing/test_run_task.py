@@ -175,14 +175,20 @@ def test_a_deferred_task_is_carried_to_its_end() -> None:
 
 
 def test_a_task_is_retried_as_airflow_would() -> None:
-    retried = run_task(Failing(task_id="t", error=ValueError, succeeds_in=3), attempts=5)
+    retried = run_task(Failing(task_id="t", error=ValueError, succeeds_in=3, retries=4), attempts=5)
     assert (retried.return_value, retried.attempts) == (3, 3)
 
     with pytest.raises(ValueError, match="attempt 2"):
-        run_task(Failing(task_id="t", error=ValueError, succeeds_in=3), attempts=2)
+        run_task(Failing(task_id="t", error=ValueError, succeeds_in=3, retries=4), attempts=2)
     for final in (AirflowFailException, AirflowSensorTimeout, AirflowSkipException):
         with pytest.raises(final, match="attempt 1"):
-            run_task(Failing(task_id="t", error=final, succeeds_in=3), attempts=5)
+            run_task(Failing(task_id="t", error=final, succeeds_in=3, retries=4), attempts=5)
+
+
+@pytest.mark.parametrize("retries", [0, 1])
+def test_a_task_is_not_retried_more_often_than_airflow_would(retries: int) -> None:
+    with pytest.raises(ValueError, match=f"attempt {retries + 1}"):
+        run_task(Failing(task_id="t", error=ValueError, succeeds_in=3, retries=retries), attempts=5)
 
 
 def test_what_airflow_cannot_store_is_refused() -> None:
