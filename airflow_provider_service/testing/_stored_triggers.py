@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import math
+from datetime import timedelta
 from importlib import import_module
 from typing import Any
 
 from airflow.triggers.base import BaseTrigger
+
+from airflow_provider_service.client._clock import clock
 
 try:
     from airflow.sdk.serde import deserialize, serialize
@@ -34,13 +39,29 @@ def revived(trigger: BaseTrigger) -> Any:
     return from_stored(*as_stored(trigger))
 
 
-async def first_event(trigger: BaseTrigger) -> Any:
+class TooLateError(Exception):
+    """A trigger had no event in time."""
+
+
+async def first_event(trigger: BaseTrigger, limit: timedelta | None = None) -> Any:
     """Return the payload of a trigger's first event, as it arrives at the task.
 
+    :param limit: how long the trigger may take; None for as long as it likes.
     :raises AssertionError: the trigger ends without an event.
+    :raises TooLateError: it takes longer than the limit.
     """
-    async for event in trigger.run():
-        return as_xcom(event.payload)
+    seconds, began = math.inf if limit is None else limit.total_seconds(), clock().now()
+    try:
+        # In real time, in which triggers of other providers wait.
+        async with asyncio.timeout(None if limit is None else seconds) as real:
+            async for event in trigger.run():
+                if clock().now() - began > seconds:
+                    raise TooLateError
+                return as_xcom(event.payload)
+    except TimeoutError:
+        if not real.expired():
+            raise
+        raise TooLateError from None
     raise AssertionError("the trigger ended without an event")
 
 

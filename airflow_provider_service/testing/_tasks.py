@@ -28,7 +28,7 @@ from airflow_provider_service.client._clock import clock
 from airflow_provider_service.operators._waiting import ServiceWaitingOperator
 from airflow_provider_service.testing._context import RETURN_KEY, task_context
 from airflow_provider_service.testing._passing_time import PassingTime
-from airflow_provider_service.testing._stored_triggers import first_event, revived
+from airflow_provider_service.testing._stored_triggers import TooLateError, as_xcom, first_event, revived
 
 try:
     from airflow.sdk.exceptions import AirflowRescheduleException
@@ -88,7 +88,7 @@ def run_task(
     :returns: the result of the last attempt.
     :raises Exception: what the last attempt raised, such as ``AirflowFailException``, or ``AirflowSkipException`` if
         the task was skipped.
-    :raises TypeError: the task is mapped, or returns a value that Airflow cannot store.
+    :raises TypeError: the task is mapped, or returns or defers with a value that Airflow cannot store.
     """
     task: Any = next(operator.iter_references())[0] if isinstance(operator, XComArg) else operator
     if isinstance(task, MappedOperator):
@@ -119,9 +119,7 @@ def _attempt(operator: Any, context: dict[str, Any], number: int) -> TaskResult:
                 value = _in_task(task, context, resume)
             except TaskDeferred as deferred:
                 deferrals += 1
-                event = asyncio.run(first_event(revived(deferred.trigger)))
-                kwargs = {**(deferred.kwargs or {}), "event": event}
-                resume = partial(_resumed, deferred.method_name, kwargs, context)
+                resume = partial(_resumed, *_after(deferred), context)
                 continue
             except AirflowRescheduleException as pause:
                 ti = context["ti"]
@@ -130,6 +128,16 @@ def _attempt(operator: Any, context: dict[str, Any], number: int) -> TaskResult:
                 clock().sleep(seconds)
                 continue
         return TaskResult(value, _pushed(task, context["ti"], value), number, deferrals)
+
+
+def _after(deferred: TaskDeferred) -> tuple[str, dict[str, Any]]:
+    """Run the trigger of a deferred task, and return the method that Airflow then calls, with its arguments."""
+    kwargs = as_xcom(deferred.kwargs or {})
+    try:
+        event = asyncio.run(first_event(revived(deferred.trigger), deferred.timeout))
+    except TooLateError:
+        return "__fail__", {"error": "Trigger timeout"}
+    return deferred.method_name, {**kwargs, "event": event}
 
 
 def _resumed(method: str, kwargs: dict[str, Any], context: dict[str, Any], task: Any) -> Any:

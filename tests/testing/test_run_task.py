@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import (
     DAG,
+    AirflowException,
     AirflowFailException,
     AirflowSensorTimeout,
     AirflowSkipException,
@@ -80,6 +82,35 @@ class Defers(BaseOperator):
         if event["number"]:
             self.defer(trigger=Countdown(event["number"]), method_name="again", kwargs={"so_far": so_far})
         return so_far
+
+
+class Pause(BaseTrigger):
+    """Fires later, by the system's clock or by the one that jumps."""
+
+    def __init__(self, seconds: float, jumps: bool) -> None:
+        super().__init__()
+        self.seconds, self.jumps = seconds, jumps
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return f"{__name__}.Pause", {"seconds": self.seconds, "jumps": self.jumps}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        await (clock().async_sleep(self.seconds) if self.jumps else asyncio.sleep(self.seconds))
+        yield TriggerEvent("fired")
+
+
+class DefersOnce(BaseOperator):
+    """Defers with a limit and with a value for the time after."""
+
+    def __init__(self, *, trigger: BaseTrigger, limit: timedelta | None = None, keeps: Any = None, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.trigger, self.limit, self.keeps = trigger, limit, keeps
+
+    def execute(self, context: Any) -> Any:
+        self.defer(trigger=self.trigger, method_name="after", kwargs={"kept": self.keeps}, timeout=self.limit)
+
+    def after(self, context: Any, event: str, kept: Any) -> list[Any]:
+        return [event, kept]
 
 
 class Failing(BaseOperator):
@@ -174,6 +205,23 @@ def test_a_deferred_task_is_carried_to_its_end() -> None:
     assert (result.deferrals, result.xcoms["asked"]) == (3, "3")
 
 
+@pytest.mark.parametrize(
+    ("trigger", "limit"),
+    [(Pause(2, jumps=False), timedelta(seconds=0.2)), (Pause(7200, jumps=True), timedelta(hours=1))],
+    ids=["real time", "jumps"],
+)
+def test_a_deferral_has_a_timeout(service: SimulatedService, trigger: Pause, limit: timedelta) -> None:
+    with pytest.raises(AirflowException, match="Trigger timeout"):
+        run_task(DefersOnce(task_id="t", trigger=trigger, limit=limit))
+
+
+@pytest.mark.parametrize("trigger", [Pause(0.3, jumps=False), Pause(7200, jumps=True)], ids=["real time", "jumps"])
+def test_a_deferral_ends_within_its_timeout(service: SimulatedService, trigger: Pause) -> None:
+    result = run_task(DefersOnce(task_id="t", trigger=trigger, limit=timedelta(hours=3), keeps={"day": DAY}))
+
+    assert result.return_value == ["fired", {"day": DAY}]
+
+
 def test_a_task_is_retried_as_airflow_would() -> None:
     retried = run_task(Failing(task_id="t", error=ValueError, succeeds_in=3, retries=4), attempts=5)
     assert (retried.return_value, retried.attempts) == (3, 3)
@@ -194,6 +242,8 @@ def test_a_task_is_not_retried_more_often_than_airflow_would(retries: int) -> No
 def test_what_airflow_cannot_store_is_refused() -> None:
     with pytest.raises(TypeError):
         run_task(Echo(task_id="echo", value=object()))
+    with pytest.raises(TypeError):
+        run_task(DefersOnce(task_id="t", trigger=Countdown(1), keeps=lambda: 1, do_xcom_push=False))
     with pytest.raises(TypeError, match="a task with multiple_outputs must return a mapping, not list"):
         run_task(Echo(task_id="echo", value=[1], multiple_outputs=True))
 
