@@ -105,7 +105,9 @@ def scripted_workflow(
     if seconds:
         nodes.append(wait(seconds))
     if error is not None:
-        nodes.append(node("Fail", "stopAndError", 1, {"errorMessage": error}, 3))
+        # As an "errorMessage", a text that begins with "=" would be an expression.
+        details = {"errorType": "errorObject", "errorObject": json.dumps({"message": error})}
+        nodes.append(node("Fail", "stopAndError", 1, details, 3))
     elif output is not None:
         items = json.dumps([{"json": item} for item in output])
         nodes.append(node("Output", "code", 2, {"jsCode": f"return {items};"}, 3))

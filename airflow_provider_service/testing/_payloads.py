@@ -30,4 +30,6 @@ def payload_of(execution: Execution) -> Any:
     if kind == "executeWorkflowTrigger":
         return items if len(items) > 1 else first
     is_call = isinstance(first, dict) and {"headers", "query", "body"} <= first.keys()
-    return (first["body"] or first["query"]) if is_call else first
+    if not is_call:
+        return first
+    return first["query"] if first["body"] == {} else first["body"]

@@ -30,7 +30,11 @@ def seen(service: SimulatedService, execution_id: str) -> Execution:
 
 
 def test_the_output_is_as_set(service: SimulatedService) -> None:
-    items = [{"day": "2026-01-31", "orders": 3, "open": None}, {"text": "return [1] ={{ $json }}", "list": [1.5, {}]}]
+    items = [
+        {"day": "2026-01-31", "orders": 3, "open": None},
+        {"text": "return [1] ={{ $json }}", "list": [1.5, {}]},
+        {"text": "throw new Error('x') stops the run"},
+    ]
 
     execution = seen(service, call(service, service.workflow("w", output=items)))
 
@@ -50,10 +54,11 @@ def test_without_output_the_call_is_passed_on(service: SimulatedService) -> None
     assert output[0]["body"] == {"day": 1}
 
 
-def test_the_failure_is_as_set(service: SimulatedService) -> None:
-    execution = seen(service, call(service, service.workflow("w", fails_with="The disk is full")))
+@pytest.mark.parametrize("message", ["The disk is full", "= is no number", "={{ $json.day }}"])
+def test_the_failure_is_as_set(service: SimulatedService, message: str) -> None:
+    execution = seen(service, call(service, service.workflow("w", fails_with=message)))
 
-    assert (execution.status, failure_of(execution).message) == ("error", "The disk is full")
+    assert (execution.status, failure_of(execution).message) == ("error", message)
 
 
 def test_the_duration_is_as_set(service: SimulatedService) -> None:
@@ -118,6 +123,14 @@ def test_assert_ran_counts(service: SimulatedService) -> None:
     service.assert_ran("Sync", times=2, payload={"region": "eu"})
     service.assert_ran(workflow.id, payload={"region": "us"})
     service.assert_ran("Sync", times=0, payload={"region": "asia"})
+
+
+@pytest.mark.parametrize("payload", [[], 0, False, "", {}])
+def test_an_empty_payload_is_shown_as_it_was_sent(service: SimulatedService, payload: object) -> None:
+    workflow = service.workflow("Sync")
+    call(service, workflow, payload)
+
+    assert [repr(run.payload) for run in workflow.runs] == [repr(payload)]
 
 
 def failure(service: SimulatedService, workflow: str, **arguments: object) -> str:

@@ -191,11 +191,13 @@ def _set(node: Node, items: Items, scope_of: Callable[[dict[str, Any]], Scope], 
 
 def _code(node: Node, items: Items, _scope_of: Callable[[dict[str, Any]], Scope], _moment: datetime) -> Outcome:
     code = str((node.get("parameters") or {}).get("jsCode", ""))
+    returned = _RETURN.fullmatch(code)
+    written = _json_or_none(returned[1]) if returned else None
+    if isinstance(written, list):
+        return Outcome(_as_items(written))
     thrown = _THROW.search(code)
     if thrown is None:
-        returned = _RETURN.fullmatch(code)
-        written = _json_or_none(returned[1]) if returned else None
-        return Outcome(_as_items(written) if isinstance(written, list) else items)
+        return Outcome(items)
     line = code[: thrown.start()].count("\n") + 1
     if not _THROWS_FIRST.match(code):
         raise ExpressionError(f"code that does not always throw is not simulated (line {line})")
