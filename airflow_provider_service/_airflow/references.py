@@ -140,11 +140,11 @@ def tag_name_in(arguments: object, client: Resources) -> str | None:
 def workflows_with_tag(client: Resources, tag_name: str | None, *, project_id: str | None = None) -> Iterable[Workflow]:
     """Iterate over the workflows that have a tag, or over all of them if it is None; archived ones count as well."""
     # The server's filter takes several names, separated by commas, so a tag with a comma in its name is not among them.
-    is_listed = tag_name is None or "," not in tag_name
-    listed = client.workflows.list(
-        tags=tag_name if is_listed else None, project_id=project_id, exclude_pinned_data=True
-    )
-    return listed if is_listed else (one for one in listed if tag_name in [tag.name for tag in one.tags or ()])
+    tags = None if tag_name is None or "," in tag_name else tag_name
+    for one in client.workflows.list(tags=tags, project_id=project_id, exclude_pinned_data=True):
+        # Servers before 2.39 ignore their filter for tags if they also get a project.
+        if tag_name is None or tag_name in [tag.name for tag in one.tags or ()]:
+            yield one
 
 
 def data_table_in(arguments: object, client: Resources) -> DataTable:

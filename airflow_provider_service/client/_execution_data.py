@@ -318,8 +318,10 @@ def last_node(execution: Execution) -> str | None:
 
 
 def _node_with_error(execution: Execution) -> str | None:
-    for name, runs in _runs(execution).items():
-        if _at(runs, -1, "executionStatus") == "error":
+    # A node that failed and let the execution continue has the same status, so the last one comes first.
+    runs = _runs(execution)
+    for name in (last_node(execution), *runs):
+        if _at(runs, name, -1, "executionStatus") == "error":
             return str(name)
     return None
 
@@ -334,7 +336,7 @@ def _runs(execution: Execution) -> dict[str, Any]:
     return dict_or_empty(_at(execution.data, "resultData", "runData"))
 
 
-def _at(value: Any, *path: str | int) -> Any:
+def _at(value: Any, *path: str | int | None) -> Any:
     for step in path:
         try:
             value = value[step]

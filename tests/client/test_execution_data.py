@@ -84,6 +84,14 @@ def test_data_of_any_shape(data: dict[str, Any]) -> None:
             },
             Failure("B", None),
         ),
+        (
+            {
+                "runData": {"went on": [{"executionStatus": "error"}], "ended": [{"executionStatus": "error"}]},
+                "error": {"message": "m"},
+                "lastNodeExecuted": "ended",
+            },
+            Failure("ended", "m"),
+        ),
     ],
 )
 def test_the_failing_node_and_its_message(result: dict[str, Any], failure: Failure) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from urllib.parse import parse_qsl, urlencode
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from airflow_provider_service.operators.instances import ServiceExportWorkflowsOperator, ServicePromoteWorkflowsOperator
 
@@ -160,3 +162,26 @@ def test_a_tag_with_a_comma_in_its_name_selects_its_own_workflows(execute, clien
     for given in ({"tag_id": tags["red,blue"]}, {"tag_name": "red,blue"}):
         execute(ServiceExportWorkflowsOperator, path=str(tmp_path), remove_stale=True, **given)
         assert [path.name for path in tmp_path.glob("*.json")] == ["mine.json"]
+
+
+def ignoring_tags(app: ASGIApp) -> ASGIApp:
+    """As a server before 2.39, which ignores the filter for tags if it also gets a project."""
+
+    async def layer(scope: Scope, receive: Receive, send: Send) -> None:
+        query = [(key, value) for key, value in parse_qsl(scope["query_string"].decode()) if key != "tags"]
+        await app({**scope, "query_string": urlencode(query).encode()}, receive, send)
+
+    return layer
+
+
+def test_a_tag_selects_among_the_workflows_of_a_project_where_the_server_does_not(execute, client, simulator, tmp_path):
+    project_id = client.projects.create("team").id
+    for name in ("ready", "draft"):
+        client.workflows.create(name, [webhook(name)], {}, {}, project_id=project_id)
+    ready = next(client.workflows.list(name="ready")).id
+    client.workflows.update_tags(ready, [client.tags.create("release").id])
+    simulator.wrap(ignoring_tags)
+
+    execute(ServiceExportWorkflowsOperator, path=str(tmp_path), tag_name="release", project_id=project_id)
+
+    assert [path.name for path in tmp_path.glob("*.json")] == ["ready.json"]

@@ -129,9 +129,9 @@ def require(condition: bool, message: str) -> None:
 
 
 def require_id(name: str, value: object) -> None:
-    """Refuse an empty id in a filter, because the service would then select everything.
+    """Refuse an empty id or name in a filter, because the service would then select everything.
 
-    :raises ServiceInputError: the id is not text, or is blank; None is accepted.
+    :raises ServiceInputError: it is not text, or is blank; None is accepted.
     """
     require(value is None or (isinstance(value, str) and bool(value.strip())), f"{name} must not be empty")
 
