@@ -28,6 +28,7 @@ Progress = Callable[[str], None]
 Listener = Callable[[requests.Response], None]
 
 KEY_HEADER = "X-N8N-API-KEY"
+SIMULATED_BOOT_SECONDS = 5.0
 
 
 class Target(ABC):
@@ -187,6 +188,10 @@ class OwnTarget(Target):
     def restart(self) -> None:
         """Start it again with its data; returns when it accepts connections, which is before it is ready."""
 
+    @abstractmethod
+    def let_boot(self) -> None:
+        """Let it become ready, after its boot has been looked at."""
+
 
 class SimulatorTarget(OwnTarget):
     """The simulator, in this process, with all features licensed unless it was made otherwise."""
@@ -248,8 +253,11 @@ class SimulatorTarget(OwnTarget):
         self.simulator.inject("drop", times=None)
 
     def restart(self) -> None:
-        self.simulator.restart(boot_seconds=0.5)
+        self.simulator.restart(boot_seconds=SIMULATED_BOOT_SECONDS)
         self.simulator.clear_faults()
+
+    def let_boot(self) -> None:
+        self.pass_time(SIMULATED_BOOT_SECONDS)
 
 
 class LiveTarget(OwnTarget):
@@ -333,6 +341,9 @@ class LiveTarget(OwnTarget):
 
     def restart(self) -> None:
         self.server.resume()
+
+    def let_boot(self) -> None:
+        """It does so in its own time."""
 
 
 def blank(path: str) -> str:

@@ -176,6 +176,9 @@ class Watch:
         self._client, self._workflow_id, self._poll = client, workflow_id, ExecutionPoll()
         self._cursor = Cursor.beginning(self._poll_once())
 
+    def in_another_triggerer(self) -> None:
+        self._poll = ExecutionPoll()
+
     def _poll_once(self) -> Snapshot:
         return self._poll.snapshot(self._client).of(frozenset({self._workflow_id}))  # type: ignore[arg-type]
 
@@ -252,6 +255,22 @@ def test_an_execution_that_starts_during_a_poll_is_not_overtaken(
     client.transport.close()
 
     assert sorted(told) == started
+
+
+def test_an_end_that_was_read_because_no_list_showed_it_is_not_late_afterwards(
+    simulator: ServiceSimulator, workflow_id: str
+) -> None:
+    one = simulator.start_execution(workflow_id, status="running")
+    simulator.start_execution(workflow_id, status="success")
+    client = InterruptedClient(simulator)
+    watch = Watch(client, workflow_id)
+    watch.in_another_triggerer()
+
+    client.transport.between = at_request(2, lambda: simulator.finish_execution(one))
+    told = [*watch.advance(), *watch.advance()]
+    client.transport.close()
+
+    assert told == [one]
 
 
 def move(simulator: ServiceSimulator, execution_id: str, status: str) -> None:

@@ -150,6 +150,7 @@ async def test_an_event_that_airflow_drops_is_not_recorded(
     await triggerer.shut_down()
 
     # Airflow starts a watcher again that has failed.
+    monkeypatch.setenv("AIRFLOW__TRIGGERER__SHARED_STREAM_ACK_TIMEOUT", "60")
     triggerer = PersistingTriggerer()
     number = triggerer.start(watcher(workflow_id, state))
     await polled(simulator, 3)

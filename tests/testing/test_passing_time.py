@@ -18,6 +18,7 @@ from airflow_provider_service.client._clock import clock
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.testing import _passing_time
 from airflow_provider_service.testing._passing_time import PassingTime, time_passes_at
+from tests.polling import wait_until
 
 HOUR = 3600.0
 
@@ -114,6 +115,18 @@ def test_whoever_is_woken_gets_its_turn_before_time_passes_again(passing: Passin
     later = threading.Thread(target=lambda: clock().sleep(2 * HOUR))
     assert asyncio.run(main()) == pytest.approx(HOUR, abs=0.01)
     later.join()
+
+
+def test_a_thread_that_stops_again_at_once_has_run() -> None:
+    """Such as one that gets its turn while another holds Python's lock, so that it waits once more."""
+    go, gone = threading.Event(), threading.Event()
+    threading.Thread(target=lambda: (go.wait(), gone.wait()), daemon=True).start()
+    before = _passing_time._others()
+    go.set()
+    wait_until(lambda: {state[:1] for state in _passing_time._others().values()} == {b"S"}, what="the thread to wait")
+
+    assert _passing_time._others() != before
+    gone.set()
 
 
 def test_a_handler_of_a_signal_sleeps_in_a_thread_whose_sleep_is_over(passing: PassingTime) -> None:
