@@ -51,14 +51,16 @@ def answer_or_found(
     answered = threading.Event()
     call.add_done_callback(lambda _: answered.set())
     pause = PATIENCE_AT_ONCE_SECONDS if at_once else PATIENCE_SECONDS
-    while not stopped.is_set():
+    while True:
         if clock().wait(answered, pause):
             return call.result(), None
         found = _tolerant(search, answered.is_set)
         if found is not None:
             return None, found
+        # Not earlier: a task that is killed right after its call should still learn what the call has started.
+        if stopped.is_set():
+            raise ServiceTaskKilledError("the task was killed before it was known which execution it had started")
         pause = min(pause * 1.5, MAX_SEARCH_PAUSE)
-    raise ServiceTaskKilledError("the task was killed before it was known which execution it had started")
 
 
 def never() -> bool:
