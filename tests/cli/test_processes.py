@@ -118,6 +118,12 @@ def test_a_second_signal_does_not_end_the_rollback_of_a_deployment(client, half_
     assert errors.endswith("Error: interrupted\n")
 
 
+def begin_session() -> None:
+    """Take the terminal, and do not ignore its end even if these tests do, as under nohup."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 def test_a_deployment_whose_terminal_is_gone_is_rolled_back(client, half_deployed):
     terminal, its_end = os.openpty()
     process = half_deployed(
@@ -125,7 +131,7 @@ def test_a_deployment_whose_terminal_is_gone_is_rolled_back(client, half_deploye
         stdout=its_end,
         stderr=its_end,
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        preexec_fn=begin_session,
     )
     os.close(its_end)
 

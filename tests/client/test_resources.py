@@ -120,7 +120,7 @@ def test_a_date_and_time_without_a_time_zone_is_not_sent(
         (lambda client: client.executions.stop_many(["running"], workflow_id="all"), "must be the id of a workflow"),
         (lambda client: client.workflows.list(project_id=""), "project_id must not be empty"),
         (lambda client: client.workflows.list(name=" "), "name must not be empty"),
-        (lambda client: client.workflows.list(tags=[]), "tags must not be empty"),
+        (lambda client: client.workflows.list(tags=""), "tags must not be empty"),
         (lambda client: client.workflows.list(tags=["a", ""]), "tags must not be empty"),
         (lambda client: client.insights.get_summary(project_id=""), "project_id must not be empty"),
         (lambda client: client.executions.get("abc"), "whole number from 1, not 'abc'"),

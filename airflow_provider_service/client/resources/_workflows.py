@@ -11,7 +11,7 @@ from airflow_provider_service.client._http.paging import follow_cursor
 from airflow_provider_service.client.models._null import Null
 from airflow_provider_service.client.models._tags import Tag
 from airflow_provider_service.client.models._workflows import Workflow, WorkflowVersion
-from airflow_provider_service.client.resources._base import Resource, references, require_id, without_none
+from airflow_provider_service.client.resources._base import Resource, references, require, require_id, without_none
 
 
 class Workflows(Resource):
@@ -31,8 +31,8 @@ class Workflows(Resource):
         """Iterate over workflows, archived ones included, in no useful order: ``GET /workflows``.
 
         :param active: only those that are published (True) or not published (False).
-        :param tags: only those that have all tags of these names. The service takes a name with a comma for several,
-            and services before 2.39 ignore all of them if a project is given too.
+        :param tags: only those that have all tags of these names; an empty list demands none. The service takes a name
+            with a comma for several, and services before 2.39 ignore all of them if a project is given too.
         :param name: only those whose name contains this text, in upper or lower case.
         :param project_id: only those of the project; an unknown project has none.
         :param exclude_pinned_data: leave out the nodes' pinned data.
@@ -40,14 +40,13 @@ class Workflows(Resource):
         :param limit: maximum number of workflows; None for all.
         :raises ServiceInputError: a tag, the name or the project is empty.
         """
-        names = tags if tags is None or isinstance(tags, str) else ",".join(tags)
-        for tag in [] if names is None else names.split(","):
+        for tag in tags.split(",") if isinstance(tags, str) else tags or ():
             require_id("tags", tag)
-        require_id("name", name)
         require_id("project_id", project_id)
+        require(not isinstance(name, str) or bool(name.strip()), "name must not be empty")
         query = {
             "active": active,
-            "tags": names,
+            "tags": tags if tags is None or isinstance(tags, str) else ",".join(tags),
             "name": name,
             "projectId": project_id,
             "excludePinnedData": exclude_pinned_data,
