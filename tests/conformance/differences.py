@@ -146,6 +146,7 @@ DIFFERENCES = (
     Difference("status of files above the limit", "2.20", "It is 500."),
     *_each("2.30 2.20", "faults of forms", "It answers 500 to empty files, and to forms that it cannot read."),
     Difference("archive_workflow", "2.20", "Its messages differ.", "archive_workflow"),
+    *_each("2.30 2.20 1.123", "tags with a project", "The filter for tags is ignored if a project is given, too."),
     *_each("2.30 2.20", "queued run after a restart", "It is not started again, and stays in the queue."),
     Difference("second path with parameters", "2.20", "The second workflow of such a path runs."),
     Difference(

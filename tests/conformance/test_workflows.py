@@ -218,6 +218,9 @@ def test_lists_by_name_state_and_tag(bench: Workbench, service: Target) -> None:
     assert listed(name=word.lower()) == {draft.id, live.id}
     assert listed(name=word, active=True) == {live.id}
     assert listed(project_id=NO_ID) == set()
+    project_id = (workflows.get(draft.id).shared or [{}])[0]["projectId"]
+    of_both = {draft.id, live.id} if service.differs("tags with a project") else {draft.id}
+    assert listed(tags=[other.name], project_id=project_id) & {draft.id, live.id} == of_both
     for one in (tag, other):
         tags.delete(one.id)
 
