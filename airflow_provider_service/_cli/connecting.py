@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from airflow_provider_service._cli.deploying import require_text
-from airflow_provider_service._cli.screen import UsageError
+from airflow_provider_service._cli.screen import UsageError, require_text
 from airflow_provider_service.client.errors import ServiceConfigError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._cli.performing import CHANGES, DONE
-from airflow_provider_service._cli.screen import UsageError
+from airflow_provider_service._cli.screen import UsageError, require_text
 from airflow_provider_service._core.reports.files import require_report_place, write_report
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceInputError
@@ -89,15 +89,6 @@ def check_arguments(arguments: argparse.Namespace, *references: Reference) -> No
             for name in reference.fields:
                 require_text(name, getattr(arguments, name))
         require_report_place(getattr(arguments, "report_path", None))
-
-
-def require_text(name: str, value: object) -> None:
-    """Refuse an option whose value is empty, as from a variable of a script that is not set.
-
-    :raises UsageError: it is.
-    """
-    if isinstance(value, str) and not value.strip():
-        raise UsageError(f"--{name.replace('_', '-')} must not be empty")
 
 
 def read_mapping(arguments: argparse.Namespace) -> InstanceMapping:

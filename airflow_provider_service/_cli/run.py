@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._airflow.references import PROJECT, WORKFLOW
 from airflow_provider_service._cli.connecting import connected
-from airflow_provider_service._cli.deploying import check_arguments, require_text
+from airflow_provider_service._cli.deploying import check_arguments
 from airflow_provider_service._cli.performing import DONE, FAILED
-from airflow_provider_service._cli.screen import UsageError
+from airflow_provider_service._cli.screen import UsageError, require_text
 
 if TYPE_CHECKING:
     from airflow_provider_service._airflow.task_arguments import ReturnOutput

@@ -28,6 +28,15 @@ class UsageError(Exception):
     """The command cannot be performed as it was called; nothing was done."""
 
 
+def require_text(name: str, value: object) -> None:
+    """Refuse an option whose value is empty, as from a variable of a script that is not set.
+
+    :raises UsageError: it is.
+    """
+    if isinstance(value, str) and not value.strip():
+        raise UsageError(f"--{name.replace('_', '-')} must not be empty")
+
+
 class DeclinedError(Exception):
     """A person did not confirm a question; nothing was done."""
 
