@@ -273,6 +273,27 @@ def test_an_end_that_was_read_because_no_list_showed_it_is_not_late_afterwards(
     assert told == [one]
 
 
+def test_an_end_that_another_triggerer_lists_late_was_reported_before(
+    simulator: ServiceSimulator, workflow_id: str
+) -> None:
+    client = InterruptedClient(simulator)  # with three items a page
+    watch = Watch(client, workflow_id)
+    one, second, _, asleep, _ = (
+        simulator.start_execution(workflow_id, status=status)
+        for status in ("success", "success", "success", "waiting", "success")
+    )
+    told = [*watch.advance(), *watch.advance()]
+    watch.in_another_triggerer()
+
+    told += watch.advance()
+    move(simulator, asleep, "running")  # what runs is not on the page, so that an older one takes its place
+    told += watch.advance()
+    client.transport.close()
+
+    assert sorted(told) == sorted(set(told))
+    assert {one, second} <= set(told)
+
+
 def move(simulator: ServiceSimulator, execution_id: str, status: str) -> None:
     execution = simulator.state.executions.get(int(execution_id))
     assert execution is not None

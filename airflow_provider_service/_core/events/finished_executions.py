@@ -46,7 +46,6 @@ class Snapshot:
     :param ended: executions that have ended, oldest first.
     :param gone: ids of executions that were not kept.
     :param late: ids of ended executions that are older than others of earlier polls, but appear for the first time.
-    :param unlisted: ids that may be late in a later poll.
     """
 
     base_url: str
@@ -56,7 +55,6 @@ class Snapshot:
     ended: list[Execution]
     gone: frozenset[int] = frozenset()
     late: frozenset[int] = frozenset()
-    unlisted: frozenset[int] = frozenset()
 
     def of(self, workflows: Workflows) -> Snapshot:
         """The snapshot, reduced to some workflows."""
@@ -88,7 +86,8 @@ class Cursor:
     :param base_url: address of the service whose ids these are.
     :param floor: executions up to this id that are not in ``open`` have been reported, or ended before the watch began.
     :param ceiling: highest id that the last poll saw.
-    :param reported: ids that have been reported, as far as a later poll may contain their ends again.
+    :param reported: ids that have been reported, as far as a later poll may contain their ends again: also that of
+        another triggerer, which cannot know which older ones are late.
     :param open: ids of executions that have not been seen to end.
     """
 
@@ -128,12 +127,12 @@ class Cursor:
     def advance(self, snapshot: Snapshot) -> None:
         """Move on to the next poll, after all of a snapshot has been reported."""
         # No execution has a higher id than the newest one, even if one had before: a new database starts again at 1.
+        is_anew = snapshot.newest < self.ceiling
         self.ceiling = min(self.ceiling, snapshot.newest)
         self.floor = self.ceiling
         self._see(snapshot)
-        self.reported = {
-            one for one in self.reported if self.floor < one <= snapshot.newest or one in snapshot.unlisted
-        }
+        oldest = self.floor if is_anew else snapshot.newest - LATE_WITHIN
+        self.reported = {one for one in self.reported if oldest < one <= snapshot.newest}
 
     def _see(self, snapshot: Snapshot) -> None:
         self.ceiling = max((self.ceiling, *_numbers(snapshot.active, snapshot.ended)))
@@ -170,16 +169,16 @@ class _Unlisted:
     """The ids that no list has shown: such executions wait for a worker, were not kept, or the key may not see them."""
 
     def __init__(self) -> None:
-        self.ids: frozenset[int] = frozenset()
+        self._ids: set[int] = set()
         self._newest, self._latest_start = 0, datetime.min.replace(tzinfo=UTC) + HOSTS_SKEW
 
     def appeared(self, seen: list[Execution]) -> frozenset[int]:
         """Record what a poll has seen. Return which of these ids are in it and have ended since the last poll."""
-        late = frozenset(one.number for one in seen if one.number in self.ids and self._has_just_ended(one))
+        late = frozenset(one.number for one in seen if one.number in self._ids and self._has_just_ended(one))
         newest = max(_numbers(seen), default=0)
         oldest = newest - LATE_WITHIN
-        ids = self.ids.union(range(max(self._newest, oldest) + 1, newest)).difference(_numbers(seen))
-        self.ids = frozenset(one for one in ids if oldest < one < newest)
+        self._ids.update(range(max(self._newest, oldest) + 1, newest))
+        self._ids = {one for one in self._ids.difference(_numbers(seen)) if oldest < one < newest}
         self._newest = newest
         self._latest_start = max([self._latest_start, *(one.started_at for one in seen if one.started_at)])
         return late
@@ -219,10 +218,7 @@ class ExecutionPoll:
         active = {one.number: one for one in seen if one.status not in ENDED_STATUSES and one.number not in new}
         ended = [new[id_] for id_ in sorted(new)]
         self._next_since = last.newest if last else since
-        unlisted = self._unlisted.ids
-        self._last = Snapshot(
-            client.base_url, since, newest, list(active.values()), ended, late=late, unlisted=unlisted
-        )
+        self._last = Snapshot(client.base_url, since, newest, list(active.values()), ended, late=late)
         return self._last
 
 
