@@ -9,14 +9,13 @@ import signal
 import subprocess
 import sys
 import termios
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests import airflow_features
 from tests.instances.workflows import child, parent
+from tests.polling import wait_until
 
 ALONE = (sys.executable, "-m", "airflow_provider_service")
 WITH_AIRFLOW = (sys.executable, "-m", "airflow", "service")
@@ -79,20 +78,13 @@ def half_deployed(simulator, cli, folder, tmp_path):
     def begin(**options: object) -> subprocess.Popen[str]:
         command = [*ALONE, "deploy", str(folder), "--yes"]
         begun.append(subprocess.Popen(command, text=True, env={**os.environ, **home}, **options))
-        until(lambda: sum(one.method == "PUT" for one in simulator.requests) == 2)
+        wait_until(lambda: sum(one.method == "PUT" for one in simulator.requests) == 2, what="both drafts")
         return begun[0]
 
     yield begin
     for process in begun:
         process.kill()
         process.communicate()
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def has_both_as_before(client):
