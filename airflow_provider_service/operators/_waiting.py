@@ -83,6 +83,12 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         limit = self.execution_timeout.total_seconds()
         return min(seconds, limit - min(RESUMING_SECONDS, limit / 4))
 
+    def prepare_for_execution(self) -> Any:
+        """Return a copy for one attempt. A kill ends that copy only, although it is a shallow one."""
+        prepared = super().prepare_for_execution()
+        prepared._killed = _Kill()
+        return prepared
+
     def on_kill(self) -> None:
         """End the wait."""
         self._killed.set()

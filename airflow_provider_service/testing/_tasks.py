@@ -6,7 +6,6 @@ import asyncio
 import contextvars
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -25,7 +24,6 @@ from airflow.providers.common.compat.sdk import (
 from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_0_PLUS
 
 from airflow_provider_service.client._clock import clock
-from airflow_provider_service.operators._waiting import ServiceWaitingOperator
 from airflow_provider_service.testing._context import RETURN_KEY, task_context
 from airflow_provider_service.testing._passing_time import PassingTime
 from airflow_provider_service.testing._stored_triggers import TooLateError, as_xcom, first_event, revived
@@ -148,8 +146,6 @@ def _resumed(method: str, kwargs: dict[str, Any], context: dict[str, Any], task:
 def _prepared(operator: Any, context: dict[str, Any]) -> Iterator[Any]:
     """Make a rendered copy of the operator, and close its connections afterwards."""
     task = operator.prepare_for_execution()
-    if isinstance(task, ServiceWaitingOperator):  # a kill of this copy, which is shallow, must not kill the next one
-        task._killed = copy(task._killed)
     context["task"] = context["ti"].task = task
     task.render_template_fields(context)
     try:
