@@ -346,10 +346,14 @@ def line_to_a_supervisor(state: str, may_answer: threading.Event) -> Iterator[tu
                 body = comms.TaskStatesResult(task_states={"manual__1": {"task": state}})
             there.sendall(comms._ResponseFrame(id=frame.id, body=body.model_dump()).as_bytes())
 
-    threading.Thread(target=answer, daemon=True).start()
+    supervisor = threading.Thread(target=answer, daemon=True)
+    supervisor.start()
     with here, there:
-        yield comms.CommsDecoder(socket=here), asked
-        here.shutdown(socket.SHUT_RDWR)
+        try:
+            yield comms.CommsDecoder(socket=here), asked
+        finally:
+            here.shutdown(socket.SHUT_WR)
+            supervisor.join(60)
 
 
 @supervisors
