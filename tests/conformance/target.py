@@ -53,6 +53,8 @@ class Target(ABC):
         self._keys_without: dict[str, str] = {}
         self._session = requests.Session()
         self._session.trust_env = False
+        # A server closes a connection that has been idle for some seconds, perhaps just when a request is on its way.
+        self._session.headers["Connection"] = "close"
 
     # ------------------------------------------------------------ what children provide
 

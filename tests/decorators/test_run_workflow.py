@@ -33,7 +33,7 @@ def dag() -> Any:
 
 @in_both
 def test_the_payload_goes_in_and_the_output_comes_out(service: SimulatedService, deferrable: bool) -> None:
-    service.workflow("Sync", output=ROWS)
+    service.workflow("Sync", output=ROWS, takes=3600)  # it has not ended when the task looks first
     calls = []
 
     @task.service_workflow(workflow_name="Sync", deferrable=deferrable)
