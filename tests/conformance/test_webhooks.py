@@ -314,8 +314,8 @@ def test_the_client_learns_the_id_while_the_call_is_open(bench: Workbench, servi
 def test_a_call_that_is_not_answered_in_time_has_started_one_run(bench: Workbench, service: Target) -> None:
     flow = bench.publish(by_last_node(), wait(30))
     with pytest.raises(ServiceTimeoutError):
-        service.client.transport.call_webhook("POST", path_of(flow), headers={}, payload={}, timeout=0.5)
-    assert starter(service, flow, timeout=0.5).start() in {
+        service.client.transport.call_webhook("POST", path_of(flow), headers={}, payload={}, timeout=2)
+    assert starter(service, flow, timeout=2).start() in {
         run.id for run in service.client.executions.list(workflow_id=flow.id, status="running")
     }
     assert len(list(service.client.executions.list(workflow_id=flow.id, status="running"))) == 2

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
 from typing import Any
 
+import pytest
 import requests
 
 from airflow_provider_service.simulator import ServiceSimulator
@@ -15,13 +20,31 @@ class Api:
     def __init__(self, simulator: ServiceSimulator, key: str | None = None) -> None:
         self.simulator = simulator
         self.session = requests.Session()
-        self.session.headers["X-SERVICE-API-KEY"] = key or simulator.api_key
+        self._key = key or simulator.api_key
+        self.session.headers["X-SERVICE-API-KEY"] = self._key
 
     def raw(self, method: str, path: str, **options: Any) -> requests.Response:
         return self.session.request(method, self.simulator.base_url + path, **{"timeout": 10, **options})
 
     def request(self, method: str, path: str, **options: Any) -> requests.Response:
         return self.raw(method, f"/api/v1{path}", **options)
+
+    @contextmanager
+    def unanswered(self, path: str, body: Any) -> Iterator[None]:
+        """Send a POST, and assert that it has no answer at the end of the block, where its caller goes away.
+
+        The block waits until the call has arrived: of a caller who is gone by then, the server reads nothing.
+        """
+        connection = HTTPConnection(self.simulator.base_url.removeprefix("http://"), timeout=60)
+        headers = {"X-SERVICE-API-KEY": self._key, "Content-Type": "application/json"}
+        try:
+            connection.request("POST", path, json.dumps(body), headers)
+            yield
+            connection.sock.settimeout(0.2)
+            with pytest.raises(TimeoutError):
+                connection.getresponse()
+        finally:
+            connection.close()
 
     def get(self, path: str, **options: Any) -> requests.Response:
         return self.request("GET", path, **options)
