@@ -24,6 +24,7 @@ from airflow_provider_service.client._lookup import find_workflow
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
 from scripts.dag_runner import TaskRun, load_dag, run_dag
+from tests.events.watching import polled
 
 from .conftest import EXAMPLE_DAGS
 
@@ -64,7 +65,7 @@ def test_asset_event(
         let_runs_begin_without_tasks("example_service_asset_event")
 
     trigger_id, trigger = stored_watcher("Imports of this test")
-    event = asyncio.run(event_of(trigger, lambda: simulator.start_execution(workflow_id, status="success")))
+    event = asyncio.run(event_of(trigger, simulator, workflow_id))
     Trigger.submit_event(trigger_id, event)
     schedule_once()
 
@@ -91,14 +92,16 @@ def stored_watcher(workflow_name: str) -> tuple[int, ServiceExecutionEventTrigge
         return row.id, ServiceExecutionEventTrigger(**{**row.kwargs, "poll_interval": 0.1})
 
 
-async def event_of(trigger: ServiceExecutionEventTrigger, act: Callable[[], object]) -> TriggerEvent:
-    """The first event of a watcher after something has happened."""
+async def event_of(
+    trigger: ServiceExecutionEventTrigger, simulator: ServiceSimulator, workflow_id: str
+) -> TriggerEvent:
+    """The first event of a watcher after an execution has ended."""
     events = trigger.run()
     first = asyncio.ensure_future(anext(events))
-    await asyncio.sleep(0.5)
+    await polled(simulator)
     assert not first.done()
-    act()
-    return await asyncio.wait_for(first, 10)
+    simulator.start_execution(workflow_id, status="success")
+    return await asyncio.wait_for(first, 60)
 
 
 def schedule_once() -> None:
