@@ -219,7 +219,7 @@ async def test_a_poller_without_waits_ends(simulator: ServiceSimulator, workflow
     # The next wait gets a poller that lives.
     simulator.finish_execution(ids[0])
     [wait] = waits_for(ids[:1])
-    assert (await asyncio.wait_for(wait, 3))["verdict"] == "succeeded"
+    assert (await asyncio.wait_for(wait, 60))["verdict"] == "succeeded"
 
 
 class BrokenWait(Waiter):
