@@ -1,4 +1,4 @@
-"""A bare HTTP helper that knows nothing of the provider, and a way to wait."""
+"""A bare HTTP helper that knows nothing of the provider."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Api:
 
     @contextmanager
     def unanswered(self, path: str, body: Any) -> Iterator[None]:
-        """Send a POST, and assert that it has no answer at the end of the block, where its caller goes away.
+        """Send a POST, and assert that it has no answer when the block has ended; then its caller goes away.
 
-        The block waits until the call has arrived: of a caller who is gone by then, the server reads nothing.
+        Wait in the block for the arrival of the call: if its caller is gone before that, the server does nothing.
         """
         connection = HTTPConnection(self.simulator.base_url.removeprefix("http://"), timeout=60)
         headers = {"X-SERVICE-API-KEY": self._key, "Content-Type": "application/json"}
