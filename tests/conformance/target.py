@@ -51,10 +51,6 @@ class Target(ABC):
         self.showing: Showing | None = None
         self._clients: dict[str, ServiceClient] = {}
         self._keys_without: dict[str, str] = {}
-        self._session = requests.Session()
-        self._session.trust_env = False
-        # A server closes a connection that has been idle for some seconds, perhaps just when a request is on its way.
-        self._session.headers["Connection"] = "close"
 
     # ------------------------------------------------------------ what children provide
 
@@ -158,7 +154,10 @@ class Target(ABC):
 
     def outside(self, method: str, path: str, **options: Any) -> requests.Response:
         """Send a request below the base URL, without the key: health, webhooks."""
-        return self._session.request(method, self.base_url + path, **{"timeout": 60, **options})
+        # A server closes a connection that has been idle for some seconds, perhaps just when a request is on its way.
+        with requests.Session() as session:
+            session.trust_env = False
+            return session.request(method, self.base_url + path, **{"timeout": 60, **options})
 
     def differs(self, topic: str) -> bool:
         """Whether this target is known to differ in a topic; the reason goes into the record of the run."""
@@ -176,7 +175,6 @@ class Target(ABC):
         for client in self._clients.values():
             client.close()
         self._clients.clear()
-        self._session.close()
 
 
 class OwnTarget(Target):
