@@ -37,9 +37,9 @@ demo: $(READY) ## run a DAG of the main job against the simulator (or SERVICE_UR
 	$(BIN)/python -m scripts.demo
 
 # Some tests wait in real time, so two cores are busy only with three times as many processes. Each imports Airflow, for seconds.
-test: $(READY) ## run all tests but the live ones (COVERAGE=1: with branch coverage and its gate, half as long again)
-	$(BIN)/python $(TESTS) --first -n 6 $(PARALLEL) $(if $(COVERAGE),--cov --cov-report= --cov-fail-under=0)
-	$(if $(COVERAGE),$(BIN)/coverage report)
+test: $(READY) ## run all tests but the live ones (COVERAGE=1: with branch coverage and its gate)
+	$(BIN)/python $(TESTS) $(if $(COVERAGE),--coverage) --first -n 6 $(PARALLEL)
+	$(if $(COVERAGE),$(BIN)/slipcover --merge .coverage.json --out .coverage.json --fail-under 95)
 	$(BIN)/python -m tests.conformance.table --check simulator
 
 test-matrix: $(READY) ## follow docs/start.md on each Airflow and Python, then test all but the simulator on each Airflow (AIRFLOW="2.11 3.3": on some)
@@ -146,7 +146,7 @@ clean: ## remove the environment and all that was made
 
 $(READY): pyproject.toml constraints.txt
 	@echo "Setting up $(VENV): Airflow and the development tools; a minute or two the first time"
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV)
 	$(BIN)/uv pip install --quiet --python $(VENV) --constraint constraints.txt --editable '.[parquet,simulator]' --group dev
 	@touch $@
@@ -177,7 +177,7 @@ stack-wheel: $(STACK)/.ready $(STACK)/axe.min.js
 
 $(STACK)/.ready: pyproject.toml constraints.txt
 	@echo "Setting up $(STACK): Airflow with Celery, PostgreSQL and Redis, and a driver of the browser"
-	test -x $(STACK)/bin/python || $(PYTHON) -m venv $(STACK)
+	test -x $(STACK)/bin/pip || $(PYTHON) -m venv $(STACK)
 	$(STACK)/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV)
 	$(STACK)/bin/uv pip install --quiet --python $(STACK) --constraint constraints.txt '.[parquet,simulator]' --group stack
 	@touch $@

@@ -49,7 +49,7 @@ def test_a_failed_poll_that_a_person_must_fix_is_not_tried_again(simulator: Serv
 
 def finish_once_seen(simulator: ServiceSimulator, executions: list[str]) -> None:
     """Let each execution succeed once it was seen running twice: by the worker, and by whatever waits for it."""
-    give_up = time.monotonic() + 60
+    give_up = time.monotonic() + 300
     while executions and time.monotonic() < give_up:
         for one in list(executions):
             answers = [each.status for each in simulator.requests if each.path.endswith(f"/executions/{one}")]

@@ -36,6 +36,8 @@ from .relay import Hold, Relay
 from .running import allow_mcp, connect, delete_credentials, delete_workflows, path, put
 from .servers import Generation, LiveServer
 
+#: Longer than a process takes to end on a busy machine.
+OPEN_SECONDS = 20
 TRIES = 6
 MAX_PAUSE_SECONDS = 0.3
 
@@ -220,7 +222,7 @@ def ended(client: ServiceClient, execution_id: str) -> str:
 
 
 def test_a_call_that_is_open_when_its_process_ends(client: ServiceClient, task_run: MakeRun) -> None:
-    workflow_id = put(client, webhook(path(), mode="lastNode"), wait(4), DONE)
+    workflow_id = put(client, webhook(path(), mode="lastNode"), wait(OPEN_SECONDS), DONE)
     run = task_run(workflow_id=workflow_id, deferrable=True)
     left = ended_early(run, client, workflow_id)
 
@@ -236,7 +238,7 @@ def test_a_retry_that_is_open_when_its_process_ends(client: ServiceClient, task_
         task_run(workflow_id=workflow_id).attempt(1)
     [original] = ids(client, workflow_id)
     # The node that failed now takes its time instead.
-    body = samples.chain("mended", [start, {**wait(5), "name": FAIL["name"]}, DONE])
+    body = samples.chain("mended", [start, {**wait(OPEN_SECONDS), "name": FAIL["name"]}, DONE])
     client.workflows.update(workflow_id, body["name"], body["nodes"], body["connections"], body["settings"])
     run = task_run(ServiceRetryExecutionOperator, execution_id=original, load_workflow=True, deferrable=True)
     left = ended_early(run, client, workflow_id)
@@ -252,7 +254,7 @@ def test_a_call_that_queues_when_its_process_ends(
 ) -> None:
     limit = {"N8N_CONCURRENCY_PRODUCTION_LIMIT": "1"}
     with make_server(environment=limit) as server, connect(monkeypatch, server) as client:
-        busy, queued = (put(client, webhook(path()), wait(seconds), DONE) for seconds in (20, 1))
+        busy, queued = (put(client, webhook(path()), wait(seconds), DONE) for seconds in (2 * OPEN_SECONDS, 1))
         task_run(workflow_id=busy).attempt(1, wait_for_completion=False)
         run = task_run(workflow_id=queued, deferrable=True)
         left = ended_early(run, client, queued)

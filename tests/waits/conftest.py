@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import json
+import os
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +18,7 @@ from tests.airflow_features import AIRFLOW
 from tests.polling import wait_until
 
 from .driving import TaskInstance
-from .polls import poller_threads
+from .polls import CONNECTION, poller_threads
 
 
 @pytest.fixture
@@ -30,6 +32,12 @@ def workflow_id(simulator: ServiceSimulator) -> str:
     """A workflow that runs for a minute."""
     workflow = simulator.create_webhook_workflow(path="w", behaviour="long", seconds=60, respond_with_id=True)
     return str(workflow["id"])
+
+
+@pytest.fixture
+def no_socket_times_out(simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sockets go by the system's clock, by which a test of a second takes minutes on a busy machine."""
+    monkeypatch.setenv(CONNECTION, json.dumps({**json.loads(os.environ[CONNECTION]), "extra": {"timeout": 3600}}))
 
 
 @pytest.fixture(autouse=True)

@@ -16,6 +16,8 @@ from airflow_provider_service.simulator._recording import RecordedRequest
 from .driving import in_event_loop, polls_of, until, waits_for
 from .polls import LIST, MAX_REQUESTS_AT_ONCE, end, requests_made, started
 
+pytestmark = pytest.mark.usefixtures("no_socket_times_out")
+
 # Longer than any test takes.
 SLOW = 600.0
 

@@ -21,7 +21,7 @@ with DAG("waits", schedule=None, catchup=False) as dag:
             **mode,
             "execution_id": f"{{{{ dag_run.conf['{name}'] }}}}",
             "poke_interval": 0.2,
-            "timeout": 30,
+            "timeout": 300,
             "retries": 1,
             "retry_delay": timedelta(0),
         }
