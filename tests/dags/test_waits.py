@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from airflow_provider_service.simulator import ServiceSimulator
 from scripts.dag_runner import run_dag
+from tests.polling import wait_until
 
 WAITS = Path(__file__).parent / "waits" / "waits.py"
 MODES = ("poke", "reschedule", "deferrable")
@@ -49,14 +49,16 @@ def test_a_failed_poll_that_a_person_must_fix_is_not_tried_again(simulator: Serv
 
 def finish_once_seen(simulator: ServiceSimulator, executions: list[str]) -> None:
     """Let each execution succeed once it was seen running twice: by the worker, and by whatever waits for it."""
-    give_up = time.monotonic() + 300
-    while executions and time.monotonic() < give_up:
+
+    def all_are_finished() -> bool:
         for one in list(executions):
             answers = [each.status for each in simulator.requests if each.path.endswith(f"/executions/{one}")]
             if answers.count(200) >= 2:
                 simulator.finish_execution(one)
                 executions.remove(one)
-        time.sleep(0.02)
+        return not executions
+
+    wait_until(all_are_finished, seconds=300, what="two reads of each execution")
 
 
 def test_a_failed_execution_is_not_tried_again(simulator: ServiceSimulator, workflow_id: str) -> None:
