@@ -316,6 +316,33 @@ def test_a_bridge_that_dies_before_it_starts_anything_refuses_nothing(
     assert (len(held(simulator, workflow_id)), len(died)) == (1, 1)
 
 
+def test_a_canceled_bridge_still_starts_the_workflow(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    bridge_id = put_bridge(simulator)
+    workflow_id = put(simulator, CALLED, DONE)
+    canceled: list[int] = []
+
+    def cancel() -> None:
+        [parent] = simulator.state.executions.of_workflow(bridge_id)
+        [child] = simulator.state.executions.of_workflow(workflow_id)
+        parent.run.run_data.pop("Start", None)
+        parent.status, child.parent = "canceled", None
+        later = simulator.clock.now() + timedelta(seconds=2)
+        simulator.state.engine._schedule.at(later, lambda _: setattr(child, "parent", parent))
+        canceled.append(parent.id)
+
+    def proxy(inner: Any) -> Any:
+        async def changed(scope: Any, receive: Any, send: Any) -> None:
+            if "/executions/" in scope["path"] and not canceled:
+                cancel()
+            await inner(scope, receive, send)
+
+        return changed
+
+    simulator.wrap(proxy)
+    assert task_run(workflow_id=workflow_id).attempt(1)["status"] == "success"
+    assert (len(held(simulator, workflow_id)), calls(simulator), len(canceled)) == (1, 1, 1)
+
+
 def test_killed_with_the_call_on_its_way(task_run: MakeRun, own_state: OwnState, simulator: ServiceSimulator) -> None:
     own_state.becomes("failed")
     put_bridge(simulator)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_service._core.runs import start_and_find
 from airflow_provider_service._core.runs.bridge.definition import START_NODE
 from airflow_provider_service._core.runs.search import EarlierRuns, FoundRun, RunSearch, list_back, starting_call
 from airflow_provider_service._core.runs.start_and_find import IsAnswered, never
+from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._execution_data import (
     Failure,
     failed_node,
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
 
 log = logging.getLogger(__name__)
+
+# A canceled execution may still start a workflow: a busy server was seen to do so 0.6 s after the end that it shows.
+STARTS_UNTIL = timedelta(seconds=10)
 
 _CHILD_MODES = frozenset({"integrated", "retry", None})
 
@@ -72,7 +76,7 @@ class Children:
         child = self._of_parent(client, execution)
         if child is not None:
             return Started(child)
-        if execution.status == "success":
+        if execution.status == "success" or _has_just_ended(client, execution):
             return None
         return Started(None, Failure(None, failure.message or f"its execution is {execution.status}"))
 
@@ -157,6 +161,13 @@ class BridgeSearch:
                 continue
             if attempt is not None:
                 yield FoundRun(child, attempt)
+
+
+def _has_just_ended(client: ServiceClient, execution: Execution) -> bool:
+    if execution.stopped_at is None:
+        return False
+    now = clock().utcnow() + (client.transport.clock_offset or timedelta())
+    return now - execution.stopped_at < STARTS_UNTIL
 
 
 def _read(client: ServiceClient, execution_id: str) -> Execution:
