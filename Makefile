@@ -28,7 +28,7 @@ AIRFLOW ?= 2.11 3.0 3.1 3.2 3.3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo acceptance smoke-live smoke-stack test test-matrix test-live test-chaos test-delays test-mutation test-stack conformance bench bench-imports bench-starts bench-transfers bench-waiting bench-sizing bench-triggerer bench-pages bench-viewers stack-wheel docs pictures plots site release test-floors lint format constraints clean
+.PHONY: help demo acceptance live-server smoke-live smoke-stack test test-matrix test-live test-chaos test-delays test-mutation test-stack conformance bench bench-imports bench-starts bench-transfers bench-waiting bench-sizing bench-triggerer bench-pages bench-viewers stack-wheel docs pictures plots site release test-floors lint format constraints clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -65,6 +65,9 @@ test-mutation: $(MUTATION) ## mutate runs, waits, rows and more and show what no
 
 test-stack: stack-wheel ## run a real deployment of Airflow with the wheel, kill it, click it (SHORT=1: in minutes)
 	SHORT=$(SHORT) $(STACK)/bin/python $(TESTS) tests/databases tests/stack --first --durations=10
+
+live-server: $(LIVE) ## install the real server, which test-live and smoke-live do if it is missing (SERVER=2.20: an older one)
+	$(BIN)/python -m tests.live.servers $(SERVER)
 
 smoke-live: $(LIVE) ## run the main jobs on a real server; a minute once it is installed
 	$(BIN)/python $(TESTS) tests/live -m smoke --target $(SERVER)
