@@ -14,9 +14,8 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service._core.runs.start_methods import bridge as way
 from airflow_provider_service.client import ServiceClient, ServiceConfig
-from airflow_provider_service.client.errors import ServiceExecutionFailedError, ServiceRunNotStartedError
+from airflow_provider_service.client.errors import ServiceExecutionFailedError
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.simulator._engine.executions import Execution
 from airflow_provider_service.simulator._samples import chain
 
 from .conftest import MakeRun, connect
@@ -29,6 +28,8 @@ from .workflows import (
     FAIL,
     MANUAL,
     SCHEDULE,
+    bridge_of,
+    bridged,
     calls,
     held,
     put,
@@ -39,8 +40,6 @@ from .workflows import (
     webhook,
 )
 
-NAME = "Airflow bridge"
-
 
 @pytest.fixture(autouse=True)
 def soon_published(simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,17 +47,6 @@ def soon_published(simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("AIRFLOW_CONN_HOOK", '{"conn_type": "http", "password": "p"}')
     monkeypatch.setattr(way, "PUBLISHED_WITHIN_SECONDS", 3.0)
     monkeypatch.setattr(way, "_PAUSE_SECONDS", 0.05)
-
-
-def bridge_of(simulator: ServiceSimulator) -> str:
-    """The id of the one bridge."""
-    [found] = [one.id for one in simulator.state.workflows.all() if one.name == NAME]
-    return found
-
-
-def bridged(simulator: ServiceSimulator) -> list[Execution]:
-    """The executions of the bridge, oldest first."""
-    return held(simulator, bridge_of(simulator))
 
 
 @pytest.mark.parametrize(
@@ -262,85 +250,6 @@ def test_the_service_retries_a_failed_one(task_run: MakeRun, simulator: ServiceS
         with pytest.raises(ServiceExecutionFailedError):
             run.attempt(attempt)
     assert [one.mode for one in held(simulator, workflow_id)] == ["integrated", "retry"]
-
-
-@pytest.mark.parametrize("had_started", [True, False], ids=["after", "before"])
-def test_a_bridge_that_died(task_run: MakeRun, simulator: ServiceSimulator, had_started: bool) -> None:
-    workflow_id = put(simulator, CALLED, wait(0.5), DONE)
-    run = task_run(workflow_id=workflow_id)
-    first = run.attempt(1, wait_for_completion=False)
-
-    def die() -> None:
-        [execution] = simulator.state.executions.of_workflow(bridge_of(simulator))
-        del execution.run.run_data["Start"][0]["metadata"]
-        execution.run.crash(simulator.clock.now())
-        execution.status = "crashed"
-        if not had_started:
-            simulator.state.engine.remove_workflow(workflow_id)
-
-    bridged(simulator)
-    simulator.in_loop(die)
-    second = run.attempt(2)
-    assert (second["execution_id"] == first["execution_id"], second["status"]) == (had_started, "success")
-    assert len(held(simulator, workflow_id)) == 1
-
-
-def test_a_bridge_that_dies_before_it_starts_anything_refuses_nothing(
-    task_run: MakeRun, simulator: ServiceSimulator
-) -> None:
-    bridge_id = put_bridge(simulator)
-    workflow_id = put(simulator, CALLED, DONE)
-    died: list[str] = []
-
-    def die() -> None:
-        [execution] = simulator.state.executions.of_workflow(bridge_id)
-        execution.run.run_data.pop("Start", None)
-        execution.run.crash(simulator.clock.now())
-        execution.status = "crashed"
-        simulator.state.engine.remove_workflow(workflow_id)
-        died.append(execution.run.last_node)
-
-    def proxy(inner: Any) -> Any:
-        async def changed(scope: Any, receive: Any, send: Any) -> None:
-            if "/executions/" in scope["path"] and not died:
-                die()
-            await inner(scope, receive, send)
-
-        return changed
-
-    simulator.wrap(proxy)
-    run = task_run(workflow_id=workflow_id)
-    with pytest.raises(ServiceRunNotStartedError, match=r"Workflow did not finish.*; nothing was started"):
-        run.attempt(1)
-    assert run.attempt(2)["status"] == "success"
-    assert (len(held(simulator, workflow_id)), len(died)) == (1, 1)
-
-
-def test_a_canceled_bridge_still_starts_the_workflow(task_run: MakeRun, simulator: ServiceSimulator) -> None:
-    bridge_id = put_bridge(simulator)
-    workflow_id = put(simulator, CALLED, DONE)
-    canceled: list[int] = []
-
-    def cancel() -> None:
-        [parent] = simulator.state.executions.of_workflow(bridge_id)
-        [child] = simulator.state.executions.of_workflow(workflow_id)
-        parent.run.run_data.pop("Start", None)
-        parent.status, child.parent = "canceled", None
-        later = simulator.clock.now() + timedelta(seconds=2)
-        simulator.state.engine._schedule.at(later, lambda _: setattr(child, "parent", parent))
-        canceled.append(parent.id)
-
-    def proxy(inner: Any) -> Any:
-        async def changed(scope: Any, receive: Any, send: Any) -> None:
-            if "/executions/" in scope["path"] and not canceled:
-                cancel()
-            await inner(scope, receive, send)
-
-        return changed
-
-    simulator.wrap(proxy)
-    assert task_run(workflow_id=workflow_id).attempt(1)["status"] == "success"
-    assert (len(held(simulator, workflow_id)), calls(simulator), len(canceled)) == (1, 1, 1)
 
 
 def test_killed_with_the_call_on_its_way(task_run: MakeRun, own_state: OwnState, simulator: ServiceSimulator) -> None:

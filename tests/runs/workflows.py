@@ -7,6 +7,7 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from airflow_provider_service._core.runs.bridge.access import BridgeSecret
+from airflow_provider_service._core.runs.bridge.definition import NAME
 from airflow_provider_service._core.runs.bridge.install import Installer
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.simulator import ServiceSimulator
@@ -93,6 +94,17 @@ def started_with(execution: Execution) -> dict[str, Any]:
     """The item that started an execution: headers, query and body of the call."""
     assert execution.run.initial is not None
     return dict(execution.run.initial.items[0]["json"])
+
+
+def bridge_of(simulator: ServiceSimulator) -> str:
+    """The id of the one bridge."""
+    [found] = [one.id for one in simulator.state.workflows.all() if one.name == NAME]
+    return found
+
+
+def bridged(simulator: ServiceSimulator) -> list[Execution]:
+    """The executions of the bridge, oldest first."""
+    return held(simulator, bridge_of(simulator))
 
 
 def statuses(simulator: ServiceSimulator, workflow_id: str) -> list[str]:
