@@ -27,7 +27,7 @@ from .servers import Generation, LiveServer
 ASLEEP_SECONDS = 65
 # A run that has ended before the wait for it began shows nothing of the wait: the next one takes longer.
 RUN_SECONDS = (3, 12, 48)
-ENOUGH_ROUNDS = 2
+ENOUGH_ROUNDS = 8
 
 
 @pytest.fixture(scope="module")
@@ -127,8 +127,9 @@ def test_many_waits_read_lists(
         # It refuses to list what waits in the queue, so that each is read by id.
         assert len(reads) > 2 * len(events)
     else:
+        # An execution may leave the list some time before it shows its end, and is read until then.
         assert len(lists) > 1
-        assert len(reads) < 2 * len(events), reads
+        assert len(reads) < len(lists) * len(events) / 2, reads
 
 
 async def all_ended(execution_ids: list[str]) -> list[dict[str, str]]:
