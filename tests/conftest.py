@@ -8,6 +8,7 @@ import fcntl
 import gc
 import logging
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -241,6 +242,32 @@ def meanwhile(simulator: ServiceSimulator, client: ServiceClient) -> Iterator[Ca
             simulator.wrap(layer)
 
         yield put
+
+
+@pytest.fixture
+def before_request(
+    simulator: ServiceSimulator, client: ServiceClient
+) -> Callable[[str, str, Callable[[ServiceClient], object]], None]:
+    """``before_request(method, path, act)``: somebody acts just before the first request to that path is served."""
+
+    def prepare(method: str, path: str, act: Callable[[ServiceClient], object]) -> None:
+        waiting = [act]
+
+        def acts() -> None:
+            with ServiceClient(client.transport.config) as somebody_else:
+                waiting.pop()(somebody_else)
+
+        def layer(app: Any) -> Any:
+            async def around(scope: Any, receive: Any, send: Any) -> None:
+                if waiting and scope["method"] == method and re.search(path, scope["path"]):
+                    await asyncio.to_thread(acts)
+                await app(scope, receive, send)
+
+            return around
+
+        simulator.wrap(layer)
+
+    return prepare
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -74,32 +72,6 @@ def files(client: ServiceClient, tmp_path: Path) -> Callable[..., dict[str, str]
         return {str(path.relative_to(root)): path.read_text() for path in found}
 
     return export
-
-
-@pytest.fixture
-def before_request(
-    simulator: ServiceSimulator, client: ServiceClient
-) -> Callable[[str, str, Callable[[ServiceClient], object]], None]:
-    """``before_request(method, path, act)``: somebody acts just before the first request to that path is served."""
-
-    def prepare(method: str, path: str, act: Callable[[ServiceClient], object]) -> None:
-        waiting = [act]
-
-        def acts() -> None:
-            with ServiceClient(client.transport.config) as somebody_else:
-                waiting.pop()(somebody_else)
-
-        def layer(app: Any) -> Any:
-            async def around(scope: Any, receive: Any, send: Any) -> None:
-                if waiting and scope["method"] == method and re.search(path, scope["path"]):
-                    await asyncio.to_thread(acts)
-                await app(scope, receive, send)
-
-            return around
-
-        simulator.wrap(layer)
-
-    return prepare
 
 
 def moments(simulator: ServiceSimulator) -> list[int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -36,23 +35,8 @@ def test_a_bridge_that_died(task_run: MakeRun, simulator: ServiceSimulator, had_
     assert len(held(simulator, workflow_id)) == 1
 
 
-def at_the_first_read(simulator: ServiceSimulator, act: Callable[[], None]) -> None:
-    """Act just before the first request that reads an execution."""
-    pending = [act]
-
-    def proxy(inner: Any) -> Any:
-        async def changed(scope: Any, receive: Any, send: Any) -> None:
-            if "/executions/" in scope["path"] and pending:
-                pending.pop()()
-            await inner(scope, receive, send)
-
-        return changed
-
-    simulator.wrap(proxy)
-
-
 def test_a_bridge_that_dies_before_it_starts_anything_refuses_nothing(
-    task_run: MakeRun, simulator: ServiceSimulator
+    task_run: MakeRun, simulator: ServiceSimulator, before_request: Callable[..., None]
 ) -> None:
     bridge_id = put_bridge(simulator)
     workflow_id = put(simulator, CALLED, DONE)
@@ -64,7 +48,7 @@ def test_a_bridge_that_dies_before_it_starts_anything_refuses_nothing(
         execution.status = "crashed"
         simulator.state.engine.remove_workflow(workflow_id)
 
-    at_the_first_read(simulator, die)
+    before_request("GET", "/executions/", lambda _: simulator.in_loop(die))
     run = task_run(workflow_id=workflow_id)
     with pytest.raises(ServiceRunNotStartedError, match=r"Workflow did not finish.*; nothing was started"):
         run.attempt(1)
@@ -73,7 +57,9 @@ def test_a_bridge_that_dies_before_it_starts_anything_refuses_nothing(
     assert statuses(simulator, bridge_id) == ["crashed", "success"]
 
 
-def test_a_canceled_bridge_still_starts_the_workflow(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+def test_a_canceled_bridge_still_starts_the_workflow(
+    task_run: MakeRun, simulator: ServiceSimulator, before_request: Callable[..., None]
+) -> None:
     bridge_id = put_bridge(simulator)
     workflow_id = put(simulator, CALLED, DONE)
 
@@ -85,7 +71,7 @@ def test_a_canceled_bridge_still_starts_the_workflow(task_run: MakeRun, simulato
         later = simulator.clock.now() + timedelta(seconds=2)
         simulator.state.engine._schedule.at(later, lambda _: setattr(child, "parent", parent))
 
-    at_the_first_read(simulator, cancel)
+    before_request("GET", "/executions/", lambda _: simulator.in_loop(cancel))
     assert task_run(workflow_id=workflow_id).attempt(1)["status"] == "success"
     assert len(held(simulator, workflow_id)) == 1
     assert statuses(simulator, bridge_id) == ["canceled"]

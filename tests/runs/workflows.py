@@ -7,7 +7,6 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from airflow_provider_service._core.runs.bridge.access import BridgeSecret
-from airflow_provider_service._core.runs.bridge.definition import NAME
 from airflow_provider_service._core.runs.bridge.install import Installer
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.simulator import ServiceSimulator
@@ -98,7 +97,7 @@ def started_with(execution: Execution) -> dict[str, Any]:
 
 def bridge_of(simulator: ServiceSimulator) -> str:
     """The id of the one bridge."""
-    [found] = [one.id for one in simulator.state.workflows.all() if one.name == NAME]
+    [found] = [one.id for one in simulator.state.workflows.all() if one.name == "Airflow bridge"]
     return found
 
 

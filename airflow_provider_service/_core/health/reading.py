@@ -17,7 +17,6 @@ from airflow_provider_service._airflow.references import OPTIONAL_WORKFLOW, PROJ
 from airflow_provider_service._core.health.history import History
 from airflow_provider_service._core.health.report import Health, Member
 from airflow_provider_service._core.health.statistics import Tally
-from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceLookupError, ServiceNotOfferedError
 from airflow_provider_service.client.models._base import in_utc
 from airflow_provider_service.links.service import EXECUTIONS_PAGE, WORKFLOW_EXECUTIONS_PAGE, page_url
@@ -54,7 +53,7 @@ def perform(check: HealthCheck, client: ServiceClient, window_end: datetime | No
     project_id = PROJECT.id_in(check, client)
     workflows = _workflows(check, client, project_id)
     # The offset of the service's clock is known once it has answered.
-    now = clock().utcnow() + (client.transport.clock_offset or timedelta())
+    now = client.transport.server_time()
     # In UTC, because a time zone whose clocks change would make the window longer or shorter.
     end = min(in_utc(window_end).astimezone(UTC), now) if window_end else now
     since = end - timedelta(seconds=check.window)

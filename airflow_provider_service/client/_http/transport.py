@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -66,6 +66,10 @@ class Transport:
     def certain_clock_offset(self) -> timedelta | None:
         """The part of :attr:`clock_offset` that is certain; 0 if the clocks may agree."""
         return self._server_clock.certain_offset
+
+    def server_time(self) -> datetime:
+        """Return the date and time by the server's clock, or by ours until the API has answered."""
+        return clock().utcnow() + (self.clock_offset or timedelta())
 
     @property
     def requests_sent(self) -> int:

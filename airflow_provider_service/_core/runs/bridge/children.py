@@ -12,7 +12,6 @@ from airflow_provider_service._core.runs import start_and_find
 from airflow_provider_service._core.runs.bridge.definition import START_NODE
 from airflow_provider_service._core.runs.search import EarlierRuns, FoundRun, RunSearch, list_back, starting_call
 from airflow_provider_service._core.runs.start_and_find import IsAnswered, never
-from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._execution_data import (
     Failure,
     failed_node,
@@ -164,10 +163,8 @@ class BridgeSearch:
 
 
 def _has_just_ended(client: ServiceClient, execution: Execution) -> bool:
-    if execution.stopped_at is None:
-        return False
-    now = clock().utcnow() + (client.transport.clock_offset or timedelta())
-    return now - execution.stopped_at < STARTS_UNTIL
+    stopped_at = execution.stopped_at
+    return stopped_at is not None and client.transport.server_time() - stopped_at < STARTS_UNTIL
 
 
 def _read(client: ServiceClient, execution_id: str) -> Execution:
