@@ -5,13 +5,21 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_service._core.runs import start_and_find
 from airflow_provider_service._core.runs.bridge.definition import START_NODE
-from airflow_provider_service._core.runs.search import EarlierRuns, FoundRun, RunSearch, list_back, starting_call
+from airflow_provider_service._core.runs.search import (
+    CLOCK_SKEW,
+    EarlierRuns,
+    FoundRun,
+    RunSearch,
+    list_back,
+    starting_call,
+)
 from airflow_provider_service._core.runs.start_and_find import IsAnswered, never
+from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._execution_data import (
     Failure,
     failed_node,
@@ -29,9 +37,6 @@ if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
 
 log = logging.getLogger(__name__)
-
-# A canceled execution may still start a workflow: a busy server was seen to do so 0.6 s after the end that it shows.
-STARTS_UNTIL = timedelta(seconds=10)
 
 _CHILD_MODES = frozenset({"integrated", "retry", None})
 
@@ -52,13 +57,15 @@ class Children:
 
     :param workflow_id: the workflow.
     :param stopped: set from outside to end the search.
+    :param are_kept: whether the workflow keeps its executions, so that a search can find them.
     """
 
-    def __init__(self, workflow_id: str, stopped: threading.Event) -> None:
-        self._workflow_id, self._stopped = workflow_id, stopped
+    def __init__(self, workflow_id: str, stopped: threading.Event, *, are_kept: bool) -> None:
+        self._workflow_id, self._stopped, self._are_kept = workflow_id, stopped, are_kept
+        self._ended_since: dict[str, float] = {}
 
     def started_by(self, client: ServiceClient, execution_id: str) -> Started | None:
-        """Find what an execution of the bridge has started; None while it may still start something.
+        """Find what an execution of the bridge has started; None while that is unknown.
 
         :raises ServiceNotFoundError: the execution of the bridge does not exist.
         """
@@ -71,19 +78,38 @@ class Children:
         failure = failure_of(execution)
         if execution.status == "error" and failed_node(execution) == START_NODE:
             return Started(None, failure)
-        # It was killed, or does not show its data yet: older servers show the end of an execution before its data.
+        # It was canceled or killed, or does not show its data yet: older servers show an end before the data.
+        is_over = self._starts_nothing_more(client, execution)  # before the search, which takes time itself
         child = self._of_parent(client, execution)
         if child is not None:
             return Started(child)
-        if execution.status == "success" or _has_just_ended(client, execution):
+        if not is_over:
             return None
         return Started(None, Failure(None, failure.message or f"its execution is {execution.status}"))
 
     def wait_for(self, client: ServiceClient, execution_id: str) -> Started | None:
-        """Wait until an execution of the bridge shows what it has started; None if it does not in time."""
-        return start_and_find.search_for(
-            lambda: self.started_by(client, execution_id), start_and_find.VISIBLE_WITHIN_SECONDS, self._stopped
-        )
+        """Wait until it is known what an execution of the bridge has started; None if that stays unknown."""
+
+        def search() -> Started | None:
+            return start_and_find.search_for(
+                lambda: self.started_by(client, execution_id), start_and_find.VISIBLE_WITHIN_SECONDS, self._stopped
+            )
+
+        started = search()
+        return search() if started is None and execution_id in self._ended_since else started
+
+    def _starts_nothing_more(self, client: ServiceClient, execution: Execution) -> bool:
+        """Whether an execution of the bridge ended so long ago that anything it started is visible.
+
+        A busy server was seen to start a workflow 0.6 s after the end that a canceled execution shows.
+        """
+        if execution.status == "success" or not self._are_kept:
+            return False
+        stopped_at = execution.stopped_at
+        if stopped_at is not None and client.transport.server_time() - stopped_at > CLOCK_SKEW:
+            return True
+        now = clock().monotonic()
+        return now - self._ended_since.setdefault(execution.id, now) >= start_and_find.VISIBLE_WITHIN_SECONDS
 
     def active(self, client: ServiceClient) -> Iterator[tuple[Execution, str]]:
         """List the executions that have not ended, each with the id of the bridge's execution that started it."""
@@ -160,11 +186,6 @@ class BridgeSearch:
                 continue
             if attempt is not None:
                 yield FoundRun(child, attempt)
-
-
-def _has_just_ended(client: ServiceClient, execution: Execution) -> bool:
-    stopped_at = execution.stopped_at
-    return stopped_at is not None and client.transport.server_time() - stopped_at < STARTS_UNTIL
 
 
 def _read(client: ServiceClient, execution_id: str) -> Execution:

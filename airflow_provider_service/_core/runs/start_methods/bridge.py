@@ -95,7 +95,8 @@ class BridgeStartMethod:
         return BridgeStarter(request, start, bridge, items, self._children(start))
 
     def _children(self, start: IdempotentStart) -> Children:
-        return Children(self._request.workflow.id, start.stopped)
+        workflow = self._request.workflow
+        return Children(workflow.id, start.stopped, are_kept=workflow.keeps_executions)
 
     def _bridge(self, client: ServiceClient) -> Workflow:
         """Find the bridge of the workflow's project or any that accepts this connection's calls, or install one."""
