@@ -291,7 +291,8 @@ class ServiceUpdateRowsOperator(ServiceTableOperator):
 class ServiceDeleteRowsOperator(ServiceTableOperator):
     """Delete rows by id, or those that match a filter. Safe to repeat: rows that no longer exist are not counted.
 
-    The service reuses the ids of deleted rows, so do not store ids for long.
+    On SQLite, the service reuses the highest id of a table once its row is deleted. Do not store ids for long, and
+    prefer a filter where others insert rows: a repeat would delete a new row that got the id.
 
     :param data_table_id: id of the table; give either the id or the name.
     :param data_table_name: exact, case-sensitive name of the table.

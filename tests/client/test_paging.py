@@ -291,6 +291,14 @@ def test_an_item_of_another_shape_is_named_with_its_field(server: requests_mock.
         next(tags)
 
 
+def test_a_full_page_of_rows_is_followed_by_another_although_it_has_no_cursor(server: requests_mock.Mocker) -> None:
+    pages = [{"data": [{"id": 1}, {"id": 2}]}, {"data": [{"id": 3}]}]
+    server.get(f"{ROOT}/data-tables/t/rows", [{"json": {**page, "nextCursor": None}} for page in pages])
+
+    assert [row["id"] for row in Client(page_size=2).data_table_rows.list("t")] == [1, 2, 3]
+    assert len(asked(server)) == 2
+
+
 def test_executions_with_data_come_in_small_pages(server: requests_mock.Mocker) -> None:
     server.get(f"{ROOT}/executions", json={"data": [], "nextCursor": None})
     client = Client()

@@ -25,7 +25,7 @@ BERLIN = ZoneInfo("Europe/Berlin")
 ROWS = st.lists(
     st.fixed_dictionaries(
         {
-            "text": st.none() | st.text(st.characters(exclude_categories=["Cs"])),
+            "text": st.none() | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
             "n": st.none() | st.floats(allow_nan=False, allow_infinity=False),
             "b": st.none() | st.booleans(),
             "d": st.none()

@@ -24,6 +24,8 @@ _CERTAINLY_SHORT = 500
 #: Number of consecutive ids from which on a range takes fewer calls than a list of the ids.
 MIN_RANGE = 80
 
+#: Rows of a call that returns their ids: the service inserts each by a statement of its own, within the call's timeout.
+MAX_ROWS_WITH_IDS = 1_000
 #: Number of rows whose size is measured at once, which takes a quarter of the time.
 MEASURED_TOGETHER = 100
 
@@ -44,6 +46,8 @@ def insert_in_batches(
     :param note_ids: called after each call with the inserted rows, which hold only their ids.
     """
     done = 0
+    if note_ids is not None:
+        max_rows = min(max_rows, MAX_ROWS_WITH_IDS)
     for batch in _row_batches(rows, max_rows, max_bytes):
         if note_ids is None:
             client.data_table_rows.insert(data_table_id, batch)

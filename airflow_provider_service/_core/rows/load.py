@@ -55,6 +55,8 @@ def replace_rows(client: Resources, table_id: str, spool: Spool) -> LoadResult:
     newest = ids.first if inserted else edge_id(client, table_id, "desc") + 1
     old = [(oldest, newest)] if oldest else []
     counts += [_count(client, table_id, *gap) for gap in ids.gaps]
+    if inserted:  # a task that stalled and goes on must not delete the rows of the attempt that replaced it
+        _require_own_rows(client, table_id, ids)
     for start, end in chain.from_iterable(_parts(*one, DELETED_IDS) for one in (*old, *ids.gaps)):
         client.data_table_rows.delete(table_id, _between(start, end))
     if inserted:
@@ -63,13 +65,13 @@ def replace_rows(client: Resources, table_id: str, spool: Spool) -> LoadResult:
 
 
 def _require_own_rows(client: Resources, table_id: str, ids: _Ids) -> None:
-    """Fail if another replace has deleted new rows: it deletes the first of them before it deletes others.
+    """Fail if another replace has deleted new rows, of which it deletes the first one first.
 
     A workflow may delete rows as it processes them. Only another load leaves rows between the new ones or after them.
 
     :raises ServiceError: the first new row is gone, and others wrote to the table at the same time.
     """
-    if edge_id(client, table_id, "asc") == ids.first:
+    if any(client.data_table_rows.list(table_id, filter=_between(ids.first, ids.first + 1), limit=1)):
         return
     if ids.gaps or edge_id(client, table_id, "desc") > ids.last:
         raise ServiceError(

@@ -120,7 +120,8 @@ def _rows_after(after: int, fetch: Fetch, size: int, filter: Any) -> Iterator[di
             continue
         advance.check(page["data"])
         yield from (row for row in page["data"] if not is_either or _row_id(row) > after)
-        if not page["data"] or not page.get("nextCursor"):
+        # The service counts the rows after it has read the page: if some are deleted in between, the cursor is missing.
+        if not page["data"] or (len(page["data"]) < size and not page.get("nextCursor")):
             return
         after = max(after, _row_id(page["data"][-1]))
         if is_either:
