@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_provider_service.client.errors import ServiceExecutionFailedError
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.simulator._engine.executions import Execution
 
 from .conftest import MakeRun, connect
+from .cutting import cut_off, end_each
 from .task_run import StateStore, TaskRun
 from .through_mcp import START, calls, put
 from .workflows import CALLED, CHAT, DONE, FORM, MANUAL, SCHEDULE, held, puts_out, started_with, statuses, wait, webhook
@@ -38,6 +40,20 @@ def test_a_schedule(make_run: MakeRun, simulator: ServiceSimulator) -> None:
     [execution] = held(simulator, workflow_id)
     assert (done["execution_id"], done["status"], done["output"]) == (str(execution.id), "success", [{"n": 1}])
     assert (execution.mode, calls(simulator)) == ("trigger", 1)
+
+
+def test_the_retry_of_a_run_without_a_key_is_resumed(
+    task_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path
+) -> None:
+    workflow_id = put(simulator, SCHEDULE, wait(30), DONE)
+    run = task_run(workflow_id=workflow_id, store=StateStore(tmp_path / "state.json"), on_retry="retry_execution")
+    end_each(run, simulator)
+    with pytest.raises(ServiceExecutionFailedError):
+        run.attempt(1)
+    cut_off(run, 2)
+    end_each(run, simulator, "success")
+    assert run.attempt(3)["execution_id"] == "2"
+    assert (statuses(simulator, workflow_id), calls(simulator)) == (["error", "success"], 1)
 
 
 @pytest.mark.parametrize(

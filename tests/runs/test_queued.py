@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
 from airflow_provider_service._core.runs.queued import MAX_MISSING, QueuedExecutions
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client.errors import ServiceExecutionFailedError
+from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
 from airflow_provider_service.simulator import ServiceSimulator
 
@@ -77,6 +79,20 @@ def test_ids_that_stay_missing_are_read_twice_and_no_more(simulator: ServiceSimu
         reads.append(sum(request.path.rpartition("/")[2].isdecimal() for request in simulator.requests))
 
     assert reads == [10 + MAX_MISSING, 10 + MAX_MISSING, MAX_MISSING]
+
+
+def test_an_id_that_was_missed_twice_is_read_again_before_it_counts_as_absent(
+    simulator: ServiceSimulator, client: ServiceClient
+) -> None:
+    ours = put(simulator, webhook("ours"), wait(60), DONE)
+    put(simulator, webhook("unfit", mode="responseNode"), DONE)
+    start(simulator, client, "ours", times=2)
+    start(simulator, client, "unfit")
+    search = QueuedExecutions(ours)
+    simulator.inject("status", status=404, path="/executions/2$", times=2)
+
+    assert [list(search.read(client)) for _ in range(3)] == [[], [], []]
+    assert [one.id for one in search.read(client, exhaustive=True)] == ["2"]
 
 
 def forget_many(simulator: ServiceSimulator, client: ServiceClient) -> None:
@@ -168,6 +184,21 @@ def test_a_later_attempt_resumes_what_waits_for_a_worker(
     client.executions.stop("1")
     assert run.attempt(3)["execution_id"] == started["execution_id"]
     assert statuses(simulator, workflow_id) == ["success"]
+
+
+def test_a_repeated_key_finds_what_waits_for_a_worker_behind_an_execution_that_failed(
+    simulator: ServiceSimulator, client: ServiceClient
+) -> None:
+    put(simulator, webhook("busy"), wait(60), DONE)
+    workflow_id = put(simulator, webhook("ours"), wait(60), DONE)
+    with ServiceHook() as hook:
+        run = partial(hook.run_workflow, workflow_id=workflow_id, run_key="a", wait_for_completion=False)
+        simulator.finish_execution(run()["execution_id"], "error")
+        start(simulator, client, "busy")
+
+        started = run()
+        assert client.executions.get(started["execution_id"]).status == "new"
+        assert run()["execution_id"] == started["execution_id"]
 
 
 def test_a_later_attempt_resumes_a_retry_that_waits_for_a_worker(

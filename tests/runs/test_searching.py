@@ -105,9 +105,19 @@ def test_runs_of_all_attempts_in_both_lists_newest_first(client: ServiceClient, 
     runs = find_earlier_runs(client, RunSearch("w", NOW), key, threading.Event())
     assert [(run.execution.id, run.attempt) for run in runs.found] == [("9", 2), ("2", 1)]
     assert runs.unreadable == []
-    assert (runs.has_attempt(2), runs.has_attempt(3)) == (True, False)
+    assert (runs.is_complete(key._replace(attempt=3)), runs.is_complete(key)) == (True, False)
     # The second look reads no data again.
     assert read_with_data(server) == ["9", "8", "7", "6", "5", "2"]
+
+
+def test_an_execution_that_moves_between_the_lists_while_they_are_read(
+    client: ServiceClient, server: requests_mock.Mocker
+) -> None:
+    moving = execution(5, "k...1", status="running")
+    answer(server, running=[moving])
+    pages = [{"json": {"data": some, "nextCursor": None}} for some in ([moving], [], [moving])]
+    server.get(f"{LIST}?workflowId=w&status=running", pages)
+    assert [run.execution.id for run in search(client).found] == ["5"]
 
 
 def test_a_search_reads_no_further_than_the_attempt_before(client: ServiceClient, server: requests_mock.Mocker) -> None:
@@ -178,7 +188,7 @@ def test_what_ended_before_the_dag_run_was_cleared_is_not_resumed(
     key = CLEARED._replace(first=1)
     answer(server, execution(3, OLD.header, minutes=1))
     runs = find_earlier_runs(client, RunSearch("w", NOW), key, threading.Event())
-    assert (runs.resumable(key), runs.failed(key), runs.has_attempt(1)) == (None, None, False)
+    assert (runs.resumable(key), runs.failed(key), runs.is_complete(key)) == (None, None, False)
 
 
 def test_what_was_configured_meanwhile_does_not_matter_to_a_dag_run_that_was_not_cleared(

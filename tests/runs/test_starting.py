@@ -11,7 +11,11 @@ from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferr
 from starlette.types import ASGIApp
 
 from airflow_provider_service._core.runs import start_and_find
-from airflow_provider_service.client.errors import ServiceExecutionFailedError, ServiceRunNotStartedError
+from airflow_provider_service.client.errors import (
+    ServiceExecutionFailedError,
+    ServiceRunNotStartedError,
+    ServiceWaitError,
+)
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.simulator import ServiceSimulator
 
@@ -308,6 +312,18 @@ def test_searches_that_are_refused_while_the_call_is_open(
     workflow_id = put(simulator, webhook(mode="lastNode"), wait(30), DONE)
     with pytest.raises(AirflowFailException, match=r"cannot be searched for: .*lacks the scope 'execution:list'"):
         task_run(workflow_id=workflow_id).attempt(1)
+    assert calls(simulator) == 1
+
+
+def test_searches_that_are_refused_for_the_moment_while_the_call_is_open(
+    task_run: MakeRun, simulator: ServiceSimulator
+) -> None:
+    workflow_id = put(simulator, webhook(mode="lastNode"), wait(30), DONE)
+    simulator.inject("status", status=401, path="/executions$", times=1)
+    run = task_run(workflow_id=workflow_id, timeout=60)
+    with pytest.raises(ServiceWaitError, match="a run was requested, but its execution cannot be searched for"):
+        run.attempt(1)
+    assert run.attempt(2)["status"] == "success"
     assert calls(simulator) == 1
 
 

@@ -30,6 +30,7 @@ class SavedRun(NamedTuple):
     :param workflow_id: the execution's workflow.
     :param after: number of the newest execution or retry when it was about to start one; 0 if there was none or that
         was not looked up.
+    :param retries: the failed execution, if it was about to have the service retry one.
     :param first: the first attempt since another run was requested.
     :param order: distinguishes the request for that run from later ones.
     """
@@ -38,6 +39,7 @@ class SavedRun(NamedTuple):
     execution_id: str | None = None
     workflow_id: str = ""
     after: int = 0
+    retries: str | None = None
     first: int = 1
     order: str = ""
 
@@ -119,15 +121,16 @@ class Attempt:
         if self.key.attempt == UNCOUNTED:
             self.key = self.key._replace(attempt=1 + max((run.attempt for run in runs.found), default=0))
 
-    def save_call(self, after: int = 0) -> None:
+    def save_call(self, after: int = 0, retries: str | None = None) -> None:
         """Save that this attempt is about to start an execution.
 
         :param after: number of the newest execution so far, if that was looked up.
+        :param retries: the failed execution that the service is to retry; None to run the workflow.
         """
         self.has_called = True
         if self._store is not None:
             self._before = self._store.get(self._state_key)
-            self._write(SavedRun(self.key.attempt, after=after, first=self.key.first, order=self._order))
+            self._write(SavedRun(self.key.attempt, None, "", after, retries, self.key.first, self._order))
 
     def discard_call(self) -> None:
         """Restore what was saved before the call, because the call provably started nothing."""

@@ -38,6 +38,8 @@ class Starter(Protocol):
     started_nothing: bool
     #: Number of the newest execution before the start; 0 if the search does not use it.
     after: int
+    #: The failed execution that it has the service retry; None if it runs the workflow.
+    retries: str | None
 
     def start(self) -> str:
         """Start it and return its id."""
@@ -138,7 +140,7 @@ class IdempotentStart:
 
         This replaces what an earlier attempt has saved, so first find out what a call of that attempt has started.
         """
-        self.attempt.save_call(starter.after)
+        self.attempt.save_call(starter.after, starter.retries)
         self._starter = starter
         try:
             execution_id = starter.start()

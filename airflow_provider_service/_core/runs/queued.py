@@ -35,6 +35,7 @@ class QueuedExecutions:
         self._after = after
         self._others: set[int] = set()
         self._missed: set[int] = set()
+        self._absent: set[int] = set()
 
     def read(self, client: ServiceClient, *, exhaustive: bool = False) -> Iterator[Execution]:
         """Read these executions, newest first: first two lists, and then the ids that the lists leave out.
@@ -48,12 +49,14 @@ class QueuedExecutions:
         newest, oldest = max(listed, default=0), min(listed, default=0)
         missing = max(MAX_MISSING, 2 * _widest_gap(listed)) if exhaustive else MAX_MISSING
         yield from reversed(list(self._following(client, max(newest, self._after), missing)))
-        left_out = (one for one in range(newest - 1, max(oldest, self._after), -1) if one not in listed | self._others)
+        # Nor is an id proven to be absent that was missed twice: on a slow database, its execution may still appear.
+        known = listed | self._others | (set() if exhaustive else self._absent)
+        left_out = (one for one in range(newest - 1, max(oldest, self._after), -1) if one not in known)
         for number in islice(left_out, MAX_READS):
             execution = self._get(client, number)
             if execution is None:
                 # An execution that is being created at this moment can be missed once.
-                (self._others if number in self._missed else self._missed).add(number)
+                (self._absent if number in self._missed else self._missed).add(number)
             elif self._is_queued(execution):
                 yield execution
 

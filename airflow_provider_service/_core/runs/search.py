@@ -18,6 +18,7 @@ from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from airflow_provider_service._core.runs import start_and_find
+from airflow_provider_service._core.runs.attempt import UNCOUNTED
 from airflow_provider_service._core.runs.queued import QueuedExecutions
 from airflow_provider_service._core.runs.start_and_find import IsAnswered, never
 from airflow_provider_service.client import errors
@@ -114,6 +115,13 @@ class RunKey(NamedTuple):
             return tag.attempt
         return _BEFORE_CLEARING if self.was_cleared and tag.deployment == self.deployment else None
 
+    def follows(self, made_by: int, status: str) -> bool:
+        """Whether no execution of this task run came between one that was found and this attempt.
+
+        Attempts that nobody counts know that only of one that has not failed.
+        """
+        return status not in FAILED_STATUSES if self.attempt == UNCOUNTED else made_by >= self.attempt - 1
+
     def may_resume(self, made_by: int, status: str) -> bool:
         """Whether this attempt resumes the execution that another has started, instead of starting one itself."""
         if made_by < self.first:
@@ -145,9 +153,14 @@ class EarlierRuns(NamedTuple):
         found = sorted((run for runs in each for run in runs.found), key=lambda run: -run.execution.number)
         return cls(found, [one for runs in each for one in runs.unreadable])
 
-    def has_attempt(self, attempt: int) -> bool:
-        """Whether an execution of an attempt, or of a later one, was found."""
-        return any(run.attempt >= attempt for run in self.found)
+    @property
+    def ids(self) -> set[str]:
+        """The ids of all executions."""
+        return {one.id for one in (*(run.execution for run in self.found), *self.unreadable)}
+
+    def is_complete(self, key: RunKey) -> bool:
+        """Whether an execution was found that no other of the same task run can have followed."""
+        return any(key.follows(run.attempt, run.execution.status) for run in self.found)
 
     def own(self, key: RunKey) -> str | None:
         """Return the id of the execution that this attempt has started."""
@@ -276,7 +289,7 @@ class RunSearch:
             attempt = key.attempt_of(call.tag)
             if attempt is not None:
                 found.append(FoundRun(execution, attempt))
-                if attempt >= key.attempt - 1:
+                if key.follows(attempt, execution.status):
                     break
             elif call.tag is not None and call.tag.task == key.task:
                 _warn_of_namesake(execution)
@@ -313,18 +326,20 @@ def find_earlier_runs(client: ServiceClient, search: Search, key: RunKey, stoppe
     """Find the executions that the attempts of a task run have started.
 
     If there is none of the previous attempt, searches again after a while, because that attempt may have been killed
-    while its call was on its way.
+    while its call was on its way. An execution can move between the lists while a search reads them, so if one is
+    missing that was there before, searches once more.
 
     :param search: reaches back at least to the first attempt.
     :param stopped: set from outside to give up.
     :raises ServiceTaskKilledError: given up.
     """
     runs = search.earlier(client, key)
-    if runs.has_attempt(key.attempt - 1):
+    if runs.is_complete(key):
         return runs
     if clock().wait(stopped, start_and_find.SETTLING_SECONDS):
         raise errors.ServiceTaskKilledError("the task was killed while it searched for executions of earlier attempts")
-    return search.earlier(client, key, exhaustive=True)
+    again = search.earlier(client, key, exhaustive=True)
+    return again if runs.ids <= again.ids else search.earlier(client, key, exhaustive=True)
 
 
 def list_back(client: ServiceClient, workflow_id: str, is_older: IsOlder) -> Iterator[Execution]:

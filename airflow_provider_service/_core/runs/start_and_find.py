@@ -9,7 +9,12 @@ from typing import TypeVar
 
 from airflow_provider_service._core.daemon_threads import in_background
 from airflow_provider_service.client._clock import clock
-from airflow_provider_service.client.errors import ServiceError, ServiceRunInDoubtError, ServiceTaskKilledError
+from airflow_provider_service.client.errors import (
+    ServiceError,
+    ServiceRunInDoubtError,
+    ServiceTaskKilledError,
+    ServiceWaitError,
+)
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +46,8 @@ def answer_or_found(
     :param stopped: set from outside to give up.
     :param at_once: whether the call is answered when the run begins, and not only when it ends.
     :returns: the answer and None, or None and the id that was found.
-    :raises ServiceRunInDoubtError: the search is refused, or gives the call up.
+    :raises ServiceRunInDoubtError: the search is refused for good, or gives the call up.
+    :raises ServiceWaitError: the search is refused at present, for example because the key has expired.
     :raises ServiceTaskKilledError: the task was killed; if that was before the call, nothing was sent.
     """
     if stopped.is_set():
@@ -95,8 +101,7 @@ def _tolerant(search: LookMeanwhile, is_answered: IsAnswered) -> str | None:
         raise
     except ServiceError as error:
         if error.ends_wait:
-            raise ServiceRunInDoubtError(
-                f"a run was requested, but its execution cannot be searched for: {error}"
-            ) from error
+            kind = ServiceRunInDoubtError if error.final else ServiceWaitError
+            raise kind(f"a run was requested, but its execution cannot be searched for: {error}") from error
         log.warning("The search for the started execution failed: %s", error)
         return None

@@ -54,7 +54,8 @@ def _earlier(request: RunRequest, start: IdempotentStart) -> str | None:
 
 
 def _may_miss_one(runs: EarlierRuns, attempt: Attempt) -> bool:
-    return attempt.may_have_started_unseen and not runs.has_attempt(attempt.key.attempt - 1)
+    is_complete = attempt.is_counted and runs.is_complete(attempt.key)
+    return attempt.may_have_started_unseen and not is_complete
 
 
 def _started_otherwise(
@@ -75,7 +76,9 @@ def _started_otherwise(
 def _retry_of_failed(start: IdempotentStart, runs: EarlierRuns) -> str | None:
     key, saved = start.attempt.key, start.attempt.saved_run()
     is_of_this_order = saved is not None and saved.attempt >= key.first  # clearing the task requests a new execution
-    failed_id = runs.failed(key) or (saved.execution_id if saved and is_of_this_order else None)
+    # Of runs that show no key, only what was saved leads to a retry that an earlier attempt requested.
+    known = {runs.failed(key), *((saved.retries, saved.execution_id) if saved and is_of_this_order else ())}
+    failed_id = max(known - {None}, key=int, default=None)
     if failed_id is None:
         return None
     failed = start.client.executions.get(failed_id)
