@@ -224,6 +224,9 @@ def test_a_call_that_is_lost(
     simulator.inject(**fault, **START)
     assert make_run(workflow_id=workflow_id).whole_attempt(1)["status"] == "success"
     assert (statuses(simulator, workflow_id), calls(simulator)) == (["success", "success"], 2)
+    # The newest execution is looked up before the call. A single search after it would prove nothing.
+    lists = [one for one in simulator.requests if "status=running" in one.query and workflow_id in one.query]
+    assert len(lists) >= 1 + 2
 
 
 def test_a_schedule_whose_answer_is_lost(make_run: MakeRun, simulator: ServiceSimulator) -> None:

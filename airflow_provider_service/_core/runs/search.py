@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from heapq import merge
 from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -326,8 +327,7 @@ def find_earlier_runs(client: ServiceClient, search: Search, key: RunKey, stoppe
     """Find the executions that the attempts of a task run have started.
 
     If there is none of the previous attempt, searches again after a while, because that attempt may have been killed
-    while its call was on its way. An execution can move between the lists while a search reads them, so if one is
-    missing that was there before, searches once more.
+    while its call was on its way.
 
     :param search: reaches back at least to the first attempt.
     :param stopped: set from outside to give up.
@@ -338,8 +338,16 @@ def find_earlier_runs(client: ServiceClient, search: Search, key: RunKey, stoppe
         return runs
     if clock().wait(stopped, start_and_find.SETTLING_SECONDS):
         raise errors.ServiceTaskKilledError("the task was killed while it searched for executions of earlier attempts")
-    again = search.earlier(client, key, exhaustive=True)
-    return again if runs.ids <= again.ids else search.earlier(client, key, exhaustive=True)
+    return search_again(partial(search.earlier, client, key, exhaustive=True), runs)
+
+
+def search_again(look: Callable[[], EarlierRuns], before: EarlierRuns) -> EarlierRuns:
+    """Search again, and once more if an execution is missing that was found before.
+
+    An execution can move between the lists while a search reads them, so a single search proves nothing.
+    """
+    again = look()
+    return again if before.ids <= again.ids else look()
 
 
 def list_back(client: ServiceClient, workflow_id: str, is_older: IsOlder) -> Iterator[Execution]:

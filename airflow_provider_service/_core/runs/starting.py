@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._core.runs import start_and_find
+from airflow_provider_service._core.runs.search import search_again
 from airflow_provider_service.client import errors
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceRunInDoubtError, ServiceRunNotStartedError
@@ -141,8 +143,9 @@ class CallStarter(ABC):
         return None
 
     def _search_exhaustively(self) -> EarlierRuns:
-        """Search once more, exhaustively, before concluding that there is no execution."""
-        return self.search_as_next(exhaustive=self._is_kept)
+        """Search exhaustively before concluding that there is no execution."""
+        look = partial(self.search_as_next, exhaustive=self._is_kept)
+        return search_again(look, look())
 
     def search_as_next(self, *, exhaustive: bool = False) -> EarlierRuns:
         """Search as the next attempt would: not only as far as an execution of the previous attempt.
