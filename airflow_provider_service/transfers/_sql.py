@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from hashlib import sha256
 from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -105,6 +106,8 @@ def insert_all(
             statement = hook.dialect.generate_replace_sql(table, names, list(names), replace_index=list(key_columns))
         else:
             statement = hook.dialect.generate_insert_sql(table, names, list(names))
+        if mode == "replace" and _is_postgres(connection):
+            _take_turn(connection, table)
         try:
             if _is_postgres(connection):
                 # Dates of the service are in UTC, even in columns without a time zone.
@@ -173,6 +176,20 @@ def _require_transactions(connection: Any, table: str) -> None:
         f"sql_table must be a table with transactions, and the storage engine of {table} has none: a failure could "
         f"lose its rows. ALTER TABLE {table} ENGINE = InnoDB gives it another one; no row was read or written",
     )
+
+
+def _take_turn(connection: Any, table: str) -> None:
+    """Wait until no other transaction replaces the rows of this table of PostgreSQL.
+
+    Otherwise, a task whose worker stalled and the attempt that replaces it would both insert their rows, because the
+    statement that deletes does not see rows that were committed while it waited.
+    """
+    number = int.from_bytes(sha256(table.encode()).digest()[:8], "big", signed=True)
+    with closing(connection.cursor()) as cursor:
+        try:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", (number,))
+        except Exception:  # noqa: BLE001 - other databases with the protocol of PostgreSQL need not have such locks
+            connection.rollback()
 
 
 def _is_of_missing_table(error: Exception) -> bool:

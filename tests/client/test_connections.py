@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import gzip
 import itertools
@@ -75,6 +76,20 @@ def test_no_answer_in_time_is_a_timeout() -> None:
     slow = pytest.raises(errors.ServiceTimeoutError, match="POST /tags: the whole answer did not arrive")
     with TinyServer(1.0) as tiny, slow:
         client_of(tiny, timeout=0.1).tags.create("x")
+
+
+def test_a_server_that_gives_no_sign_of_life_is_a_lost_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = socket.SocketIO.readinto
+
+    def gives_up(file: Any, buffer: Any) -> int | None:
+        if file._sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE):  # ours, and not the server's
+            raise TimeoutError(errno.ETIMEDOUT, "Connection timed out")
+        return read(file, buffer)
+
+    lost = pytest.raises(errors.ServiceConnectionLostError, match=r"the connection broke .*Connection timed out")
+    with TinyServer(1.0) as tiny, lost:
+        monkeypatch.setattr(socket.SocketIO, "readinto", gives_up)
+        client_of(tiny).tags.create("x")
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])

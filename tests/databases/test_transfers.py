@@ -6,6 +6,8 @@ import json
 import random
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -20,7 +22,7 @@ from airflow_provider_service.client._lookup import find_data_table
 from airflow_provider_service.transfers._sql import insert_all, query_rows
 from airflow_provider_service.transfers.data_table_to_sql import ServiceDataTableToSqlOperator
 from airflow_provider_service.transfers.sql_to_data_table import SqlToServiceDataTableOperator
-from tests.runs.moments import seed_of_the_day
+from tests.runs.moments import seed_of_the_day, soon
 
 LOAD = SqlToServiceDataTableOperator
 STORE = ServiceDataTableToSqlOperator
@@ -332,6 +334,32 @@ def test_the_driver_of_airflow_2(query):
     with pytest.raises(psycopg2.errors.NotNullViolation):
         insert_all(hook, "t", ["k", "n", "at"], rows, mode="upsert", key_columns=["k"])
     assert query("SELECT count(*) FROM t") == [(2,)]
+
+
+@pytest.mark.parametrize("hook", [PostgresHook, OlderHook])
+@pytest.mark.parametrize("before", [0, 3])
+def test_a_stalled_replace_that_goes_on_is_replaced_by_the_next(query, hook, before):
+    query("CREATE TABLE t (n int)")
+    query("INSERT INTO t VALUES (%s)", [[7]] * before)
+    stalled, goes_on = threading.Event(), threading.Event()
+
+    def rows():
+        yield from ([number] for number in range(1_000))  # as many as are inserted at once
+        stalled.set()
+        goes_on.wait()
+        yield [1_000]
+
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    with ThreadPoolExecutor(2) as workers:
+        try:
+            first = workers.submit(insert_all, hook("shop"), "t", ["n"], rows(), mode="replace")
+            stalled.wait()
+            second = workers.submit(insert_all, hook("shop"), "t", ["n"], [[-1], [-2]], mode="replace")
+            soon(lambda: query(waiting) == [(1,)] or second.done())
+        finally:
+            goes_on.set()
+        assert (first.result(), second.result()) == ((1_001, before), (2, 1_001))
+    assert sorted(query("SELECT n FROM t")) == [(-2,), (-1,)]
 
 
 READ = """

@@ -11,6 +11,7 @@ these, so this module overrides private names: ``_new_conn``, ``_dns_host``, ``_
 
 from __future__ import annotations
 
+import errno
 import http.client
 import io
 import re
@@ -38,6 +39,9 @@ REUSE_CONNECTION_SECONDS = 4.0
 # The longest timeout that sockets accept, about 23 days.
 MAX_SECONDS = 2_000_000.0
 _SENT_AT_ONCE = 256 * 1024
+# The operating system asks the other side for a sign of life after a minute, and gives it up after another. A call can
+# last as long as a run, which would otherwise not end if the server lost power, or if a firewall forgot the connection.
+_KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 # TLS 1.3 reports only after the handshake that the server refused the client's certificate.
 _CERTIFICATE_REFUSED = re.compile("ALERT.*(CERTIFICATE|UNKNOWN_CA)")
 
@@ -101,6 +105,10 @@ class _TimedReader(io.RawIOBase):
                 raise
             # Unlike a failed handshake, this does not show that no request has arrived.
             raise ConnectionError(str(failure)) from None
+        except TimeoutError as failure:
+            if failure.errno == errno.ETIMEDOUT:  # not our time limit: the other side gave no sign of life
+                raise ConnectionError(str(failure)) from None
+            raise
         self._deadline.left()  # what arrives too late does not count, even if only a replaced clock says so
         return count
 
@@ -182,6 +190,10 @@ class _TimedConnection(HTTPConnection):
 
 def _limited(connected: socket.socket) -> socket.socket:
     """Limit each step of a socket to the time that is left; close the socket if no time is left."""
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEP_ALIVE.items():
+        if hasattr(socket, name):
+            connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     try:
         connected.settimeout(_current_deadline().left())
     except TimeoutError:
