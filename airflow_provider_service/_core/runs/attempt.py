@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.runs.search import EarlierRuns, RunKey
 
 STATE_KEY = "service_execution"
-# The number of an attempt until a search has found the earlier ones, if Airflow does not count them.
-UNCOUNTED = 0
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -97,7 +95,7 @@ class Attempt:
 
         :param since: a date and time by our clock; calls before it do not count.
         """
-        from airflow_provider_service._core.runs.search import RunKey
+        from airflow_provider_service._core.runs.search import UNCOUNTED, RunKey
 
         attempt = cls(RunKey(task=_digest(settings.deployment(), *names), attempt=UNCOUNTED), since)
         attempt.is_repeated = True
@@ -118,7 +116,7 @@ class Attempt:
 
     def follow(self, runs: EarlierRuns) -> None:
         """If Airflow does not count the attempts, number this one after those whose executions were found."""
-        if self.key.attempt == UNCOUNTED:
+        if not self.key.is_numbered:
             self.key = self.key._replace(attempt=1 + max((run.attempt for run in runs.found), default=0))
 
     def save_call(self, after: int = 0, retries: str | None = None) -> None:

@@ -19,7 +19,6 @@ from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from airflow_provider_service._core.runs import start_and_find
-from airflow_provider_service._core.runs.attempt import UNCOUNTED
 from airflow_provider_service._core.runs.queued import QueuedExecutions
 from airflow_provider_service._core.runs.start_and_find import IsAnswered, never
 from airflow_provider_service.client import errors
@@ -43,6 +42,8 @@ MAX_SHOWN_IDS = 5
 MAX_READS = 3
 # Possible difference between the clocks of Airflow and of the service that remains after correction by the offset.
 CLOCK_SKEW = timedelta(minutes=10)
+# The number of an attempt until a search has found the earlier ones, if Airflow does not count them.
+UNCOUNTED = 0
 _HEADER = re.compile(r"([^.]+)\.([^.]*)\.([^.]*)\.([0-9]{1,9})")
 # Stands for an attempt from before the DAG run was cleared.
 _BEFORE_CLEARING = 0
@@ -116,12 +117,17 @@ class RunKey(NamedTuple):
             return tag.attempt
         return _BEFORE_CLEARING if self.was_cleared and tag.deployment == self.deployment else None
 
+    @property
+    def is_numbered(self) -> bool:
+        """Whether the number of the attempt is known."""
+        return self.attempt != UNCOUNTED
+
     def follows(self, made_by: int, status: str) -> bool:
         """Whether no execution of this task run came between one that was found and this attempt.
 
-        Attempts that nobody counts know that only of one that has not failed.
+        Without the number of this attempt, that is known only of one that has not failed.
         """
-        return status not in FAILED_STATUSES if self.attempt == UNCOUNTED else made_by >= self.attempt - 1
+        return made_by >= self.attempt - 1 if self.is_numbered else status not in FAILED_STATUSES
 
     def may_resume(self, made_by: int, status: str) -> bool:
         """Whether this attempt resumes the execution that another has started, instead of starting one itself."""
