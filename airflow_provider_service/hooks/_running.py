@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from airflow_provider_service._airflow.task_arguments import OnVanished
     from airflow_provider_service._core.runs.output import WantedOutput
     from airflow_provider_service._core.runs.request import RunRequest
-    from airflow_provider_service._core.runs.search import CallTag
+    from airflow_provider_service._core.runs.run_key import CallTag
     from airflow_provider_service.client import ServiceClient
 
 #: How long a key identifies a run outside of a task.

@@ -15,6 +15,7 @@ from airflow_provider_service._airflow.arguments import require
 from airflow_provider_service._core.rows.options import require_rows
 from airflow_provider_service._core.rows.progress import Progress
 from airflow_provider_service._core.rows.source_rows import require_distinct
+from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._texts import shown
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.client.models._moments import parse_moment
@@ -29,6 +30,8 @@ log = logging.getLogger(__name__)
 #: Rows that are inserted at a time.
 INSERT_ROWS = 1_000
 
+# Pause between two looks whether it is this task's turn. A wait within the driver could not be interrupted.
+_TURN_SECONDS = 1.0
 _MYSQL = ("MySQLdb", "mysql", "pymysql")
 # What drivers report if a table does not exist: SQLSTATEs of PostgreSQL and of ODBC, and numbers of MySQL and of SQL
 # Server. Other databases do not distinguish it from a table that the user may not read.
@@ -185,11 +188,21 @@ def _take_turn(connection: Any, table: str) -> None:
     statement that deletes does not see rows that were committed while it waited.
     """
     number = int.from_bytes(sha256(table.encode()).digest()[:8], "big", signed=True)
+    is_waiting = False
     with closing(connection.cursor()) as cursor:
-        try:
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", (number,))
-        except Exception:  # noqa: BLE001 - other databases with the protocol of PostgreSQL need not have such locks
-            connection.rollback()
+        while True:
+            try:
+                cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", (number,))
+                [(is_ours,)] = cursor.fetchall()
+            except Exception:  # noqa: BLE001 - other databases with the protocol of PostgreSQL need not have such locks
+                connection.rollback()
+                return
+            if is_ours:
+                return
+            if not is_waiting:
+                log.info("Another transaction is replacing the rows of %s; waiting for its end", table)
+            is_waiting = True
+            clock().sleep(_TURN_SECONDS)
 
 
 def _is_of_missing_table(error: Exception) -> bool:

@@ -161,7 +161,7 @@ def test_the_note_and_the_id_are_plain_json(task_run: MakeRun, simulator: Servic
     task_run(workflow_id=put(simulator, webhook(), DONE), store=StateStore(path)).attempt(1)
     state = json.loads(path.read_text())
     kept = state.pop(STATE_KEY)
-    assert kept.keys() == {"key", "attempt", "execution_id", "workflow_id", "after", "retries", "first", "order"}
+    assert kept.keys() == {"key", "attempt", "execution_id", "workflow_id", "after", "retried", "first", "order"}
     assert (kept["attempt"], kept["execution_id"]) == (1, "1")
     page = f"{simulator.base_url}/workflow/{kept['workflow_id']}/executions/1"
     assert state == {ATTEMPTS_KEY: {"1": {"execution": page}}}

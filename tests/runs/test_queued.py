@@ -6,17 +6,20 @@ from collections.abc import Iterator
 from functools import partial
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_provider_service._core.runs.bridge.access import BridgeSecret
 from airflow_provider_service._core.runs.queued import MAX_MISSING, QueuedExecutions
+from airflow_provider_service._core.runs.search import RUN_KEY_HEADER
 from airflow_provider_service.client import ServiceClient, ServiceConfig
-from airflow_provider_service.client.errors import ServiceExecutionFailedError
+from airflow_provider_service.client.errors import ServiceExecutionFailedError, ServiceTimeoutError
 from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .conftest import MakeRun, connect
 from .cutting import cut_off, end_each
-from .workflows import DONE, held, put, statuses, wait, webhook
+from .workflows import CALLED, DONE, held, put, put_bridge, started_with, statuses, wait, webhook
 
 
 @pytest.fixture(autouse=True)
@@ -192,13 +195,36 @@ def test_a_repeated_key_finds_what_waits_for_a_worker_behind_an_execution_that_f
     put(simulator, webhook("busy"), wait(60), DONE)
     workflow_id = put(simulator, webhook("ours"), wait(60), DONE)
     with ServiceHook() as hook:
-        run = partial(hook.run_workflow, workflow_id=workflow_id, run_key="a", wait_for_completion=False)
+        run = partial(hook.run_workflow, workflow_id=workflow_id, run_key="a", wait_for_completion=False, timeout=30)
         simulator.finish_execution(run()["execution_id"], "error")
         start(simulator, client, "busy")
 
         started = run()
         assert client.executions.get(started["execution_id"]).status == "new"
         assert run()["execution_id"] == started["execution_id"]
+
+
+def test_a_repeated_key_is_in_doubt_while_a_call_of_the_bridge_waits_for_a_worker(
+    simulator: ServiceSimulator, client: ServiceClient
+) -> None:
+    bridge_id, workflow_id = put_bridge(simulator), put(simulator, CALLED, wait(30), DONE)
+    with ServiceHook() as hook:
+        run = partial(hook.run_workflow, workflow_id=workflow_id, run_key="a", wait_for_completion=False, timeout=30)
+        simulator.finish_execution(run()["execution_id"], "error")
+        simulator.state.engine.concurrency_limit = 0
+        # Another call with the key, whose caller died.
+        [call] = held(simulator, bridge_id)
+        given = started_with(call)
+        key = {RUN_KEY_HEADER: given["headers"][RUN_KEY_HEADER.lower()][:-1] + "2"}
+        headers = {**BridgeSecret(client.transport.config).headers(client), **key}
+        bridge = client.webhooks.find(client.workflows.get(bridge_id))
+        with pytest.raises(ServiceTimeoutError):
+            client.webhooks.call(bridge, given["body"], headers=headers, timeout=1)
+        assert statuses(simulator, bridge_id) == ["success", "new"]
+
+        with pytest.raises(AirflowFailException, match="one of them may be its own"):
+            run()
+    assert (statuses(simulator, bridge_id), statuses(simulator, workflow_id)) == (["success", "new"], ["error"])
 
 
 def test_a_later_attempt_resumes_a_retry_that_waits_for_a_worker(

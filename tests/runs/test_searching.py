@@ -14,10 +14,9 @@ import pytest
 import requests_mock
 
 from airflow_provider_service._core.runs import start_and_find
+from airflow_provider_service._core.runs.run_key import CallTag, RunKey
 from airflow_provider_service._core.runs.search import (
-    CallTag,
     EarlierRuns,
-    RunKey,
     RunSearch,
     StartingCall,
     find_earlier_runs,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from airflow_provider_service._core.pages.execution_view import ExecutionView
     from airflow_provider_service._core.pages.reading import ExecutionReading
-    from airflow_provider_service._core.runs.search import RunKey
+    from airflow_provider_service._core.runs.run_key import RunKey
 
 _OTHER_WORKFLOW = "it belongs to another workflow than the link says"
 _OTHER_TASK = "another task run has started it"

@@ -72,6 +72,7 @@ class CheckedRows:
         """
         place = f"row {number}"
         row = typed_row(given, self.types, place)
+        _require_no_nul(row, place)
         columns = rounded_columns(given, row, self.types)
         key = self._checked_key(place, given, row, columns) if self.key_columns else (number,)
         self._rounded.note(place, columns, given, row)
@@ -164,6 +165,16 @@ def check_key_columns(key_columns: Sequence[str], types: Mapping[str, str]) -> N
     if not key_columns or any(name not in types for name in key_columns):
         raise ServiceInputError(
             f"key_columns must name columns of the table, which has {', '.join(types)}; got {list(key_columns)}",
+            not_done="nothing was written",
+        )
+
+
+def _require_no_nul(row: Row, place: str) -> None:
+    """Refuse text that PostgreSQL cannot store. The service would fail after earlier calls have written their rows."""
+    name = next((name for name, value in row.items() if isinstance(value, str) and "\0" in value), None)
+    if name is not None:
+        raise ServiceInputError(
+            f"{place}, column {name!r}: {shown(row[name])} holds the character NUL, which PostgreSQL cannot store",
             not_done="nothing was written",
         )
 

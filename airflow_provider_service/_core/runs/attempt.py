@@ -14,7 +14,8 @@ from airflow_provider_service._airflow import settings
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_service._core.runs.search import EarlierRuns, RunKey
+    from airflow_provider_service._core.runs.run_key import RunKey
+    from airflow_provider_service._core.runs.search import EarlierRuns
 
 STATE_KEY = "service_execution"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -28,7 +29,7 @@ class SavedRun(NamedTuple):
     :param workflow_id: the execution's workflow.
     :param after: number of the newest execution or retry when it was about to start one; 0 if there was none or that
         was not looked up.
-    :param retries: the failed execution, if it was about to have the service retry one.
+    :param retried: the failed execution, if it was about to have the service retry one.
     :param first: the first attempt since another run was requested.
     :param order: distinguishes the request for that run from later ones.
     """
@@ -37,7 +38,7 @@ class SavedRun(NamedTuple):
     execution_id: str | None = None
     workflow_id: str = ""
     after: int = 0
-    retries: str | None = None
+    retried: str | None = None
     first: int = 1
     order: str = ""
 
@@ -95,7 +96,7 @@ class Attempt:
 
         :param since: a date and time by our clock; calls before it do not count.
         """
-        from airflow_provider_service._core.runs.search import UNCOUNTED, RunKey
+        from airflow_provider_service._core.runs.run_key import UNCOUNTED, RunKey
 
         attempt = cls(RunKey(task=_digest(settings.deployment(), *names), attempt=UNCOUNTED), since)
         attempt.is_repeated = True
@@ -105,7 +106,7 @@ class Attempt:
     @classmethod
     def only(cls) -> Attempt:
         """The only attempt that will ever be made."""
-        from airflow_provider_service._core.runs.search import RunKey
+        from airflow_provider_service._core.runs.run_key import RunKey
 
         return cls(RunKey(task=uuid.uuid4().hex, attempt=1), None)
 
@@ -119,16 +120,16 @@ class Attempt:
         if not self.key.is_numbered:
             self.key = self.key._replace(attempt=1 + max((run.attempt for run in runs.found), default=0))
 
-    def save_call(self, after: int = 0, retries: str | None = None) -> None:
+    def save_call(self, after: int = 0, retried: str | None = None) -> None:
         """Save that this attempt is about to start an execution.
 
         :param after: number of the newest execution so far, if that was looked up.
-        :param retries: the failed execution that the service is to retry; None to run the workflow.
+        :param retried: the failed execution that the service is to retry; None to run the workflow.
         """
         self.has_called = True
         if self._store is not None:
             self._before = self._store.get(self._state_key)
-            self._write(SavedRun(self.key.attempt, None, "", after, retries, self.key.first, self._order))
+            self._write(SavedRun(self.key.attempt, None, "", after, retried, self.key.first, self._order))
 
     def discard_call(self) -> None:
         """Restore what was saved before the call, because the call provably started nothing."""
@@ -179,7 +180,7 @@ def key_of(ti: Any, run: Any, *names: str) -> RunKey:
     :param run: its DAG run, as the task or Airflow's database knows it; None if it is unknown.
     :param names: distinguish several runs of the same task.
     """
-    from airflow_provider_service._core.runs.search import RunKey
+    from airflow_provider_service._core.runs.run_key import RunKey
 
     start = getattr(run, "start_date", None)
     # Deployments of Airflow that share the service may run the same DAGs. Airflow 2 shows a task the id of its DAG run

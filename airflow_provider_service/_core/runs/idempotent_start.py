@@ -39,7 +39,7 @@ class Starter(Protocol):
     #: Number of the newest execution before the start; 0 if the search does not use it.
     after: int
     #: The failed execution that it has the service retry; None if it runs the workflow.
-    retries: str | None
+    retried: str | None
 
     def start(self) -> str:
         """Start it and return its id."""
@@ -140,7 +140,7 @@ class IdempotentStart:
 
         This replaces what an earlier attempt has saved, so first find out what a call of that attempt has started.
         """
-        self.attempt.save_call(starter.after, starter.retries)
+        self.attempt.save_call(starter.after, starter.retried)
         self._starter = starter
         try:
             execution_id = starter.start()

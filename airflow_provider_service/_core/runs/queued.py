@@ -49,7 +49,7 @@ class QueuedExecutions:
         newest, oldest = max(listed, default=0), min(listed, default=0)
         missing = max(MAX_MISSING, 2 * _widest_gap(listed)) if exhaustive else MAX_MISSING
         yield from reversed(list(self._following(client, max(newest, self._after), missing)))
-        # Nor is an id proven to be absent that was missed twice: on a slow database, its execution may still appear.
+        # On a slow database, even an execution that was missed twice may still appear.
         known = listed | self._others | (set() if exhaustive else self._absent)
         left_out = (one for one in range(newest - 1, max(oldest, self._after), -1) if one not in known)
         for number in islice(left_out, MAX_READS):

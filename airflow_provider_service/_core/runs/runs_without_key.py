@@ -13,7 +13,7 @@ from airflow_provider_service.client._execution_data import pinned_nodes
 from airflow_provider_service.client.models._statuses import FAILED_STATUSES
 
 if TYPE_CHECKING:
-    from airflow_provider_service._core.runs.search import CallTag, RunKey
+    from airflow_provider_service._core.runs.run_key import CallTag, RunKey
     from airflow_provider_service.client import ServiceClient
     from airflow_provider_service.client.models import Execution
     from airflow_provider_service.client.models._statuses import ExecutionStatus

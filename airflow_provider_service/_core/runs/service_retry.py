@@ -123,7 +123,7 @@ class RetryStarter:
     def __init__(self, original: Execution, start: IdempotentStart, *, load_workflow: bool | None = None) -> None:
         self._client, self._timeout, self._stopped = start.client, start.timeout, start.stopped
         self._original, self._load_workflow = original, load_workflow
-        self.retries: str | None = original.id
+        self.retried: str | None = original.id
         self.started_nothing = False
         self._retries = RetrySearch(original)
         known = list(self._retries.read(self._client))

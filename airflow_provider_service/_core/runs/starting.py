@@ -42,7 +42,7 @@ class CallStarter(ABC):
 
     #: Whether the call is answered when the run begins, and not only when it ends.
     answers_at_once: bool = False
-    retries: str | None = None
+    retried: str | None = None
 
     def __init__(self, start: IdempotentStart, called: str, search: Search, *, is_kept: bool) -> None:
         self._client, self._key = start.client, start.attempt.key

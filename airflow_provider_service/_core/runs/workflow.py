@@ -77,7 +77,7 @@ def _retry_of_failed(start: IdempotentStart, runs: EarlierRuns) -> str | None:
     key, saved = start.attempt.key, start.attempt.saved_run()
     is_of_this_order = saved is not None and saved.attempt >= key.first  # clearing the task requests a new execution
     # Of runs that show no key, only what was saved leads to a retry that an earlier attempt requested.
-    known = {runs.failed(key), *((saved.retries, saved.execution_id) if saved and is_of_this_order else ())}
+    known = {runs.failed(key), *((saved.retried, saved.execution_id) if saved and is_of_this_order else ())}
     failed_id = max(known - {None}, key=int, default=None)
     if failed_id is None:
         return None

@@ -41,7 +41,7 @@ MAX_SECONDS = 2_000_000.0
 _SENT_AT_ONCE = 256 * 1024
 # The operating system asks the other side for a sign of life after a minute, and gives it up after another. A call can
 # last as long as a run, which would otherwise not end if the server lost power, or if a firewall forgot the connection.
-_KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
+_KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPALIVE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 # TLS 1.3 reports only after the handshake that the server refused the client's certificate.
 _CERTIFICATE_REFUSED = re.compile("ALERT.*(CERTIFICATE|UNKNOWN_CA)")
 

@@ -33,7 +33,7 @@ from airflow_provider_service.client.models import Execution
 from airflow_provider_service.client.models._statuses import ACTIVE_STATUSES, ENDED_STATUSES
 
 if TYPE_CHECKING:
-    from airflow_provider_service._core.runs.search import CallTag, RunKey
+    from airflow_provider_service._core.runs.run_key import CallTag, RunKey
     from airflow_provider_service.client import ServiceClient
 
 log = logging.getLogger(__name__)
@@ -96,6 +96,7 @@ class Children:
             )
 
         started = search()
+        # If its end came late, this search was too short to show that it starts nothing more.
         return search() if started is None and execution_id in self._ended_since else started
 
     def _starts_nothing_more(self, client: ServiceClient, execution: Execution) -> bool:
@@ -144,7 +145,7 @@ class BridgeSearch:
     """
 
     def __init__(self, bridges: Iterable[str], children: Children, since: datetime | None) -> None:
-        self._searches = [RunSearch(bridge, since) for bridge in bridges]
+        self._searches = [RunSearch(bridge, since, are_runs=False) for bridge in bridges]
         self._children = children
 
     def made_by(self, client: ServiceClient, tag: CallTag, is_answered: IsAnswered = never) -> str | None:

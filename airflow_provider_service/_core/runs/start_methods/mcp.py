@@ -35,7 +35,8 @@ from airflow_provider_service.client.models._workflows import writable
 if TYPE_CHECKING:
     from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
     from airflow_provider_service._core.runs.request import Kind, RunRequest, Trigger
-    from airflow_provider_service._core.runs.search import IsOlder, RunKey, Search
+    from airflow_provider_service._core.runs.run_key import RunKey
+    from airflow_provider_service._core.runs.search import IsOlder, Search
     from airflow_provider_service._core.runs.start_and_find import IsAnswered
     from airflow_provider_service.client import ServiceClient, errors
     from airflow_provider_service.client._mcp_modes import Mode
