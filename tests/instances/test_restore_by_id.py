@@ -8,7 +8,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service._core.instances.writing import Writer
-from airflow_provider_service.client.errors import ServiceDeploymentError
+from airflow_provider_service.client.errors import ServiceDeploymentError, ServiceError
 from airflow_provider_service.operators.backups import ServiceBackupOperator, ServiceRestoreOperator
 
 from .contents import fill
@@ -76,6 +76,21 @@ def test_a_change_of_one_of_them_is_found_by_its_id(client, restore, same, chang
     assert changes() != []
     assert client.workflows.get(same[0]).nodes[0]["parameters"] == schedule(5)["parameters"]
     assert restore()["outcome"] == "unchanged"
+
+
+@pytest.mark.parametrize("on_conflict", ["fail", "skip"])
+def test_what_others_change_during_the_restore_stays(client, restore, before_request, on_conflict):
+    [empty] = client.data_tables.list(filter={"name": "empty"})
+    client.data_tables.delete(empty.id)
+    [child] = client.workflows.list(name="child")
+
+    def edit(other):
+        other.workflows.update(child.id, "child", child.nodes, child.connections, {"timezone": "UTC"})
+
+    before_request("POST", "/data-tables$", edit)
+    with pytest.raises(ServiceError, match=r"others changed workflows during the restore, .*: 'child'; run the task"):
+        restore(on_conflict=on_conflict)
+    assert client.workflows.get(child.id).settings["timezone"] == "UTC"
 
 
 def test_what_the_backup_lacks_is_removed(client, execute, tmp_path, deploy):

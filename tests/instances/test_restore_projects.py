@@ -7,6 +7,8 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.operators.backups import ServiceBackupOperator, ServiceRestoreOperator
 
+from .workflows import address, node
+
 
 @pytest.fixture
 def path(tmp_path):
@@ -55,6 +57,21 @@ def test_variables_of_projects_that_the_key_may_not_list_are_left_out(
     assert left_out["variable 'TOKEN' of a project"] == "its project is not in the backup"
     restore()
     assert [(one.key, one.value) for one in second_client.variables.list()] == [("TOKEN", "global")]
+
+
+def test_names_need_not_look_like_ids(client, back_up, restore, second_client):
+    project = client.projects.create("Sales & Marketing")
+    credential = client.credentials.create("Header Auth account", "httpHeaderAuth", {"name": "x", "value": "y"})
+    table = client.data_tables.create("stock", [{"name": "n", "type": "number"}], project_id=project.id)
+    held = {"httpHeaderAuth": {"id": credential.id, "name": credential.name}}
+    get = node("Get", "httpRequest", {"url": "http://127.0.0.1:9"}, typeVersion=4.2, credentials=held)
+    rows = node("Rows", "dataTable", {"dataTableId": address(table.id)}, typeVersion=1.1)
+    client.workflows.create("orders", [get, rows], {}, {})
+    back_up()
+    assert restore()["counts"]["workflows"]["created"] == 1
+    [made] = second_client.workflows.list()
+    assert made.nodes[0]["credentials"]["httpHeaderAuth"]["id"] == next(second_client.credentials.list()).id
+    assert made.nodes[1]["parameters"]["dataTableId"]["value"] == next(second_client.data_tables.list()).id
 
 
 def test_equal_credentials_of_other_projects_are_listed_as_not_restored(client, back_up, restore, second_client):

@@ -167,9 +167,16 @@ class Restore:
                 log.info("%s: %s", kind, change.words())
                 change.perform(self.client)
         self._planned = {}
-        workflows, _ = self._plan_workflows(plan.left.get(WORKFLOWS, ()))
+        keeps = plan.left.get(WORKFLOWS, ())
+        may_update = None if self.on_conflict == "update" else plan.begun()[WORKFLOWS]
+        workflows, left = self._plan_workflows(keeps, may_update)
+        if changed := sorted({*left} - {*keeps}):
+            raise ServiceError(
+                f"others changed workflows during the restore, so no workflow was written: "
+                f"{', '.join(map(repr, changed[:_MAX_NAMED]))}; run the task again, or set on_conflict='update'"
+            )
         apply_plan(workflows, self._target(self._known_ids(Directory(self.client).workflows)))
-        self._write_drafts(plan.left.get(WORKFLOWS, ()))
+        self._write_drafts(keeps)
         self._compare(plan)
         record.delete()
 
