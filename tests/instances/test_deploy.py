@@ -55,6 +55,20 @@ def test_deploying_an_unchanged_source_writes_nothing(client, deploy, writes):
     assert writes() == []
 
 
+def test_what_others_edit_before_the_publication_does_not_go_live(client, deploy, before_request):
+    deploy([workflow("one", webhook("old"), active=True)])
+    [one] = client.workflows.list()
+
+    def edit(other):
+        other.workflows.update(one.id, "one", [webhook("theirs")], {}, {}, publish_if_active=False)
+
+    before_request("POST", "/activate$", edit)
+    deploy([workflow("one", webhook("ours"), active=True)])
+    now = client.workflows.get(one.id)
+    paths = [nodes[0]["parameters"]["path"] for nodes in (now.active_version.nodes, now.nodes)]
+    assert paths == ["ours", "theirs"]
+
+
 def test_called_workflows_are_written_and_published_first(client, deploy, writes):
     deploy([parent(), child()])
     ids = {one.id: one.name for one in client.workflows.list()}

@@ -56,6 +56,18 @@ def test_a_workflow_with_another_name_is_renamed_and_keeps_its_webhook(client, e
     assert deploy(str(folder)) == {"unchanged": ["child", "idle", "orders"]}
 
 
+def test_an_id_that_is_a_number_may_be_that_of_another_workflow(client, simulator, deploy, writes):
+    payroll = workflow("Payroll", webhook("payroll"))
+    simulator.in_loop(lambda: simulator.state.workflows.create(payroll, workflow_id="5"))
+    deploy([{**payroll, "id": "5"}])
+    writes()
+    with pytest.raises(
+        ServiceInputError, match=r"its id 5 belongs to workflow 'Payroll'\. Ids that are numbers do not"
+    ):
+        deploy([{**workflow("Orders", webhook("orders")), "id": "5"}])
+    assert writes() == []
+
+
 def test_renamed_and_changed(client, folder):
     rename(folder, "idle", "busy")
     path = folder / "busy.json"

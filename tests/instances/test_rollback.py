@@ -160,7 +160,9 @@ def test_a_refused_record_leaves_that_of_another_key(client, simulator, deploy):
 def test_what_cannot_be_rolled_back_is_named_and_not_retried(execute, client, simulator, before):
     [held] = client.workflows.list(name="parent")
     source = [child(settings={"timezone": "UTC"}), parent("elsewhere"), REFUSED]
-    simulator.inject("status", status=403, method="POST", path=f"/{held.id}/activate$", body="versionId", times=None)
+    simulator.inject(
+        "status", status=403, method="POST", path=f"/{held.id}/activate$", body=held.active_version_id, times=None
+    )
     with pytest.raises(AirflowFailException) as caught:
         execute(ServiceDeployWorkflowsOperator, source=source)
     text = str(caught.value)
@@ -173,7 +175,9 @@ def test_what_cannot_be_rolled_back_is_named_and_not_retried(execute, client, si
 
 def test_a_version_that_cannot_be_published_again_is_named(client, simulator, deploy, before):
     [held] = client.workflows.list(name="parent")
-    simulator.inject("status", status=404, method="POST", path=f"/{held.id}/activate$", body="versionId", times=None)
+    simulator.inject(
+        "status", status=404, method="POST", path=f"/{held.id}/activate$", body=held.active_version_id, times=None
+    )
     with pytest.raises(ServiceDeploymentError, match="could be rolled back: workflow 'parent': POST") as caught:
         deploy([child(), parent("elsewhere"), REFUSED])
     assert caught.value.final

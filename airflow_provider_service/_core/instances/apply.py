@@ -45,6 +45,7 @@ class _Deployment:
         existing = frozenset(one.workflow_id for one in plan.every if one.before)
         self._rollback = Rollback(target.client, self._writer, existing.union(target.workflow_ids.values()))
         self._begun: set[str] = set()
+        self._versions: dict[str, str | None] = {}
         self._tag_ids: dict[str, str] = {}
         self._step = "starting"
         #: Ids by the tokens that stand for them in definitions; the id of an existing workflow stands for itself.
@@ -149,7 +150,9 @@ class _Deployment:
     def _write(self, change: WorkflowChange) -> None:
         self._step = f"writing {change.name!r}"
         self._begin(change)
-        self._writer.write_draft(self._ids[change.workflow_id], with_ids(change.desired, self._ids))
+        written = self._writer.write_draft(self._ids[change.workflow_id], with_ids(change.desired, self._ids))
+        if self._writer.keeps_drafts:
+            self._versions[change.workflow_id] = written.version_id
 
     def _tag(self, change: WorkflowChange, tags: Sequence[str]) -> None:
         self._step = f"setting the tags of {change.name!r}"
@@ -182,7 +185,9 @@ class _Deployment:
     def _activate(self, change: WorkflowChange) -> None:
         self._step = f"activating {change.name!r}"
         self._begin(change)
-        self._client.workflows.activate(self._ids[change.workflow_id])
+        # Without a version, the service would also publish what others have edited since.
+        version_id = self._versions.get(change.workflow_id)
+        self._client.workflows.activate(self._ids[change.workflow_id], version_id=version_id)
 
     def _record(self) -> None:
         """Record the deployed workflows last: a recorded workflow that was not deployed could be archived."""

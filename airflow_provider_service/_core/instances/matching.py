@@ -52,6 +52,14 @@ class Matches:
     def _note_name(self, source: Source, existing: Entry) -> None:
         if source.name in (existing.name, name_with_id(existing.name, existing.id)):
             return
+        if existing.id.isdigit():
+            # Other ids are random, but old instances counted, so each of them has a workflow with such an id.
+            self.problems.append(
+                f"{source.name!r} ({source.place}): its id {existing.id} belongs to workflow {existing.name!r}. Ids "
+                "that are numbers do not show that both are the same workflow. If they are, rename it in the instance; "
+                "otherwise remove the id from the definition"
+            )
+            return
         self.renamed[existing.id] = source.name
         if others := self._unclaimed(source.name):
             self.problems.append(
