@@ -5,20 +5,18 @@ from __future__ import annotations
 import logging
 
 from airflow_provider_service.client._clock import clock
-from airflow_provider_service.client.errors import ServiceError, ServiceInvalidRequestError, ServiceUnauthorizedError
+from airflow_provider_service.client.errors import ServiceError
 
 log = logging.getLogger(__name__)
 
 MIN_FAILURES = 3
-_MAY_BE_TEMPORARY = (ServiceUnauthorizedError, ServiceInvalidRequestError)
 
 
 class FaultTolerance:
     """Tolerates failed polls until they have failed both ``MIN_FAILURES`` times in a row and for some seconds.
 
-    What is refused stays refused, so that is not tolerated at all. An older server, however, also refuses keys and
-    requests while it cannot reach its database, so these end a wait only if that happens ``MIN_FAILURES`` times in a
-    row. The log gets one line when polls begin to fail, and one when they work again.
+    A refused key or request is not temporary, and is not tolerated at all. The log gets one line when polls
+    begin to fail, and one when they work again.
 
     :param subject: what is read, for messages.
     :param seconds: for how long polls may keep failing; None tolerates any fault for as long as it lasts.
@@ -63,7 +61,7 @@ class FaultTolerance:
         if self._seconds is None:
             return True
         if isinstance(error, ServiceError) and error.ends_wait:
-            return isinstance(error, _MAY_BE_TEMPORARY) and self._failures < MIN_FAILURES
+            return False
         return self._failures < MIN_FAILURES or now - self._failing_since < self._seconds
 
     def _log_beginning(self, error: Exception) -> None:
