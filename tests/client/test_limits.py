@@ -84,7 +84,9 @@ def test_redirects_have_one_limit_together() -> None:
     def redirect(_: Received) -> Any:
         return slowly(*[b""] * 3, answer(b"", "Location: /api/v1/tags/t", "Connection: close", status="302 Found"))
 
-    with TinyServer(redirect) as tiny, pytest.raises(errors.ServiceTimeoutError):
+    # On a busy machine, the limit may pass while the next connection is made.
+    limited = pytest.raises((errors.ServiceTimeoutError, errors.ServiceUnreachableError), match=r"0\.5 s")
+    with TinyServer(redirect) as tiny, limited:
         Client(base_url=tiny.address, timeout=TIMEOUT, retry_deadline=0).tags.get("t")
 
     assert len(tiny.received) < 4
