@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
+from uuid import uuid4
 
 from airflow_provider_service.client.errors import ServiceForbiddenError, ServiceNotOfferedError
 
@@ -24,6 +25,11 @@ class Entry(NamedTuple):
     id: str
     name: str
     type: str | None = None
+
+
+def new_token() -> str:
+    """Return what stands for the id of an object that is created later; it passes for an id, which a name need not."""
+    return f"new-{uuid4().hex}"
 
 
 class Directory:

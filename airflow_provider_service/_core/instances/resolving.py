@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
-from airflow_provider_service._core.instances.directory import Directory, Entry
+from airflow_provider_service._core.instances.directory import Directory, Entry, new_token
 from airflow_provider_service._core.instances.workflow_references import Named
 from airflow_provider_service.client._ids import NOT_PLAIN, is_plain_id
 from airflow_provider_service.client._lookup import get_folder
@@ -40,7 +39,7 @@ class Resolver:
         self._client, self._directory = client, directory
         self._name_by_id, self._renamed = name_by_id, renamed
         #: Ids of the deployed workflows by name; a token stands for the id of a new one.
-        self.ids: dict[str, str] = {name: f"new-{uuid4().hex}" for name in names}
+        self.ids: dict[str, str] = {name: new_token() for name in names}
         #: Why definitions cannot be deployed, such as missing objects.
         self.problems: list[str] = []
 

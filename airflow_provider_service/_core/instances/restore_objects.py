@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from airflow_provider_service._airflow.arguments import repeated, require
 from airflow_provider_service._core.instances.backup import hashed_rows
@@ -21,7 +20,7 @@ from airflow_provider_service._core.instances.desired_state.data_tables import (
 from airflow_provider_service._core.instances.desired_state.projects import plan_projects
 from airflow_provider_service._core.instances.desired_state.tags import plan_tags
 from airflow_provider_service._core.instances.desired_state.variables import plan_variables
-from airflow_provider_service._core.instances.directory import Entry
+from airflow_provider_service._core.instances.directory import Entry, new_token
 from airflow_provider_service._core.instances.gaps import Gap
 from airflow_provider_service._core.instances.inventory import Inventory
 from airflow_provider_service._core.rows.target import LoadOptions, TableTarget
@@ -156,7 +155,7 @@ class ObjectsPlan:
             why = f"this instance does not know the type {entry.type}; install its community package first"
             self.gaps.append(Gap(f"credential {entry.name!r}", why))
             return
-        self.planned["credential"].append(Entry(_new_id(), entry.name, entry.type))
+        self.planned["credential"].append(Entry(new_token(), entry.name, entry.type))
         yield DesiredStateChange(
             "create", entry.name, {"type": entry.type}, partial(_create_stub, entry=entry, data=data)
         )
@@ -179,7 +178,7 @@ class ObjectsPlan:
         table = (self._existing.data_tables or {}).get((self._project_here(entry.project), entry.name))
         perform = partial(_write_table, backup=self._backup, entry=entry)
         if table is None:
-            self.planned["data table"].append(Entry(_new_id(), entry.name))
+            self.planned["data table"].append(Entry(new_token(), entry.name))
             yield DesiredStateChange("create", label, {"rows": entry.rows}, perform)
             return
         try:
@@ -194,11 +193,6 @@ class ObjectsPlan:
     def _project_here(self, name: str | None) -> str | None:
         """Return the team project to use in this instance; without a license for projects, everything is personal."""
         return name if self._existing.team_projects is not None else None
-
-
-def _new_id() -> str:
-    """Return what stands for the id of an object that is created later; names would not pass for ids."""
-    return f"new-{uuid4().hex}"
 
 
 def _label(project: str | None, name: str) -> str:
