@@ -252,14 +252,18 @@ class ServiceServerError(ServiceApiError):
 
 
 class ServiceUnavailableError(ServiceServerError):
-    """502, 503 or 504: the server, or a proxy in front of it, could not answer at the time."""
+    """502, 503 or 504: the server, or a proxy in front of it, could not answer at the time.
+
+    Also 400 or 401 of an older server whose database failed.
+    """
 
     repeat_may_help = True
 
     @property
     def not_processed(self) -> bool:  # type: ignore[override]
-        """Whether the server turned the request away: a 503 with a Retry-After header."""
-        return self.status == HTTPStatus.SERVICE_UNAVAILABLE and self.retry_after is not None
+        """Whether the server turned the request away: a 401, or a 503 with a Retry-After header."""
+        is_turned_away = self.status == HTTPStatus.SERVICE_UNAVAILABLE and self.retry_after is not None
+        return is_turned_away or self.status == HTTPStatus.UNAUTHORIZED
 
 
 class ServiceRedirectError(ServiceApiError):

@@ -54,6 +54,17 @@ def test_a_page_that_reports_that_the_service_is_starting(server: requests_mock.
     assert isinstance(fail(server, 200, "<p>n8n is starting up</p>", HTML), errors.ServiceStartingError)
 
 
+# Measured on n8n 1.123 to 2.30 while PostgreSQL restarted, and what its driver says besides.
+DATABASE_FAILURES = (
+    "connect ECONNREFUSED 127.0.0.1:5432",
+    "terminating connection due to administrator command",
+    "read ECONNRESET",
+    "timeout exceeded when trying to connect",
+    "sorry, too many clients already",
+    "SQLITE_BUSY: database is locked",
+)
+
+
 def message(text: str) -> str:
     return json.dumps({"message": text})
 
@@ -63,6 +74,13 @@ def message(text: str) -> str:
     [
         (400, message("bad"), JSON, errors.ServiceInvalidRequestError, "refused (HTTP 400) - the service says: 'bad'"),
         (401, message("unauthorized"), JSON, errors.ServiceUnauthorizedError, "n8n expects X-N8N-API-KEY"),
+        *(
+            (status, message(text), JSON, errors.ServiceUnavailableError, text)
+            for status in (400, 401)
+            for text in DATABASE_FAILURES
+        ),
+        (400, message("must have required property 'connections'"), JSON, errors.ServiceInvalidRequestError, "refused"),
+        (401, DATABASE_FAILURES[0], PLAIN, errors.ServiceUnauthorizedError, "the key was refused"),
         (402, message("pay"), JSON, errors.ServiceInvalidRequestError, "'pay'"),
         (403, message("Forbidden"), JSON, errors.ServiceMissingScopeError, "lacks the scope 'tag:read'"),
         (403, message("Your license does not allow for feat:folders."), JSON, errors.ServiceNotLicensedError, "plan"),
@@ -301,9 +319,10 @@ def test_errors_say_whether_the_server_may_have_acted(kind: type[errors.ServiceA
 
 
 @pytest.mark.parametrize(
-    ("status", "retry_after", "turned_away"), [(503, 1.0, True), (503, None, False), (502, 1.0, False)]
+    ("status", "retry_after", "turned_away"),
+    [(503, 1.0, True), (503, None, False), (502, 1.0, False), (400, None, False), (401, None, True)],
 )
-def test_only_a_503_that_asks_for_a_retry_was_certainly_not_processed(
+def test_only_a_401_and_a_503_that_asks_for_a_retry_were_certainly_not_processed(
     status: int, retry_after: float | None, turned_away: bool
 ) -> None:
     options: dict[str, Any] = {"status": status, "retry_after": retry_after}

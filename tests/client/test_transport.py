@@ -98,6 +98,7 @@ def attempts(server: requests_mock.Mocker, method: str, *, deadline: float = 600
     "failure",
     [
         {"status_code": 429},
+        {"status_code": 401, "json": {"message": "connect ECONNREFUSED 127.0.0.1:5432"}, "headers": JSON},
         {"status_code": 503, "headers": {"Retry-After": "1"}},
         {"status_code": 404, "text": "<pre>Cannot GET</pre>", "headers": HTML},
         {"exc": requests.ConnectTimeout("slow")},

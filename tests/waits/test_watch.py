@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import requests_mock
 
 from airflow_provider_service._core.waits import stop
 from airflow_provider_service._core.waits.faults import MIN_FAILURES
@@ -86,6 +87,16 @@ def test_a_permanent_failure_ends_the_wait_at_once(
 
     assert (outcome is not None) == lasting
     assert outcome is None or (outcome.verdict, str(status) in outcome.message) == ("unobservable", True)
+
+
+@pytest.mark.parametrize("status", [400, 401])
+def test_a_database_that_fails_does_not_end_the_wait(status: int, client: ServiceClient) -> None:
+    with requests_mock.Mocker() as server:
+        answer = {"message": "terminating connection due to administrator command"}
+        server.get(requests_mock.ANY, status_code=status, json=answer, headers={"Content-Type": "application/json"})
+
+        assert Watch(wait_for("1")).poll(client) is None
+        assert server.called
 
 
 def test_why_it_failed_may_stay_unknown(simulator: ServiceSimulator, workflow_id: str, client: ServiceClient) -> None:

@@ -32,6 +32,12 @@ _NO_TEXT = re.compile(r"<(script|style)\b.*?</\1>|<!--.*?-->", re.IGNORECASE | r
 _END_OF_LINE = re.compile(r"<(br|hr|/?(p|div|pre|h\d|title|center|li|tr|body|html))\b[^<>]*>", re.IGNORECASE)
 _UNKNOWN_PARAMETER = re.compile(r"Unknown query parameter(?: '(\w+)')?")
 _WEBHOOK_TAKEN = "There is a conflict with one of the webhooks."
+# What PostgreSQL, SQLite and their drivers say when they fail.
+_DATABASE_FAILED = re.compile(
+    r"\bECONN|terminating connection|connection terminated|driver not connected|trying to connect|too many clients"
+    r"|database system is|database is locked|(statement|read) timeout",
+    re.IGNORECASE,
+)
 _STACK_TRACE = re.compile(r"\n[ \t]*at .*", re.DOTALL)
 
 _BY_STATUS: dict[int, tuple[type[errors.ServiceApiError], str]] = {
@@ -129,6 +135,10 @@ def _meaning(
             "this server does not offer the operation",
             _offered_from(called),
         )
+    # An older server answers with these until it has noticed that its database failed: 401 if it looked the key up.
+    refused = status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED)
+    if refused and _is_json(response) and _DATABASE_FAILED.search(message or ""):
+        return errors.ServiceUnavailableError, "the service's database failed", None
     if status == HTTPStatus.BAD_REQUEST and message == _WEBHOOK_TAKEN:  # an older server answers with this status
         return (*_BY_STATUS[HTTPStatus.CONFLICT], None)
     unknown = _UNKNOWN_PARAMETER.match(message or "")
