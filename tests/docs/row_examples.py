@@ -8,10 +8,11 @@ from airflow_provider_service.operators.rows import ServiceUpsertRowsOperator
 
 
 def upsert_of_prices(prices: list[dict[str, Any]]) -> ServiceUpsertRowsOperator:
-    return ServiceUpsertRowsOperator(
+    upsert = ServiceUpsertRowsOperator(
         task_id="upsert",
         data_table_name="prices",
         rows=prices,
         key_columns=["sku"],
         change_strategy="update",  # rows keep their ids; thousands of different changes take as many calls
     )
+    return upsert  # noqa: RET504 - the guide shows the task without its function

@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import jwt
@@ -75,7 +76,8 @@ def test_python_is_an_excerpt_of_a_tested_file(page: Path, kind: str, text: str)
         f"{page.name} has a block of kind {kind!r} that no test covers"
     )
     if kind == "python":
-        assert any(text in path.read_text() for path in TESTED), (
+        inner = [textwrap.indent(text, " " * width) for width in (0, 4, 8)]
+        assert any(one in path.read_text() for path in TESTED for one in inner), (
             f"{page.name} shows code that no tested file holds:\n{text}"
         )
 
