@@ -244,8 +244,9 @@ async def test_a_kill_that_nobody_asked_for_stops_nothing(
 @airflow_features.kills_in_the_triggerer
 @in_event_loop
 async def test_an_execution_that_a_later_attempt_does_not_wait_for_is_stopped(
-    simulator: ServiceSimulator, workflow_id: str
+    simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
     one = simulator.start_execution(workflow_id)
     triggerer = Triggerer()
     number = triggerer.start(execution_trigger(one, cancel_on_kill=True))
@@ -254,6 +255,7 @@ async def test_an_execution_that_a_later_attempt_does_not_wait_for_is_stopped(
     await triggerer.kill(number, Supervisor("deferred", "another"))
 
     assert status_of(simulator, one) == "canceled"
+    assert f"Execution {one} is stopped: the task now waits for execution another" in caplog.text
     await triggerer.shut_down()
 
 

@@ -128,8 +128,8 @@ async def was_killed(ti: TaskInstance | None, execution_id: str) -> bool:
         )
         return False
     decision = decide(now, execution_id)
-    if not decision.stops:
-        log.info("Execution %s keeps running: %s", execution_id, decision.reason)
+    becomes = "is stopped" if decision.stops else "keeps running"
+    log.info("Execution %s %s: %s", execution_id, becomes, decision.reason)
     return decision.stops
 
 
