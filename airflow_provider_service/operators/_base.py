@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from airflow_provider_service.links.service import ServiceLink
 
 
-#: Template fields that say on what a task acts. Of those that belong together, one suffices.
+#: Template fields that say on what a task acts, or must not act. Of those that belong together, one suffices.
 _CHOOSING_FIELDS = (
     ("workflow_id", "workflow_name", "execution_ids"),
     ("project_id", "project_name"),
