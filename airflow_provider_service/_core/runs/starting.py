@@ -92,7 +92,10 @@ class CallStarter(ABC):
 
     @abstractmethod
     def send(self) -> Any:
-        """Make the call, once. Do not repeat a call that may have arrived: `is_refusal` sees only the last error."""
+        """Make the call, once, within the timeout of the start, after which the task has no time left.
+
+        Do not repeat a call that may have arrived: `is_refusal` sees only the last error.
+        """
 
     @abstractmethod
     def started_by(self, answer: Any) -> str | None:

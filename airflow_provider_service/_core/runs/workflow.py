@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.runs.start_methods.start_method import StartMethod
     from airflow_provider_service.client import ServiceClient
 
-# "auto" takes the first that can start the workflow. A method that uses the API itself, once that is possible, should
-# come first.
+#: ``auto`` takes the first that can start the workflow.
 START_METHODS: tuple[type[StartMethod], ...] = (WebhookStartMethod, McpStartMethod, BridgeStartMethod)
 
 
