@@ -226,4 +226,4 @@ def _each_table(
         types = {one.name: one.type for one in columns}
         with archive.member(member) as file:
             hashed = hashed_rows(inventory.client, table, types, file)  # type: ignore[arg-type]
-        yield TableEntry(name=name, project=project, columns=columns, rows=hashed.rows, file=member)
+        yield TableEntry(id=table.id, name=name, project=project, columns=columns, rows=hashed.rows, file=member)

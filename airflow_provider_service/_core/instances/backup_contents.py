@@ -91,6 +91,7 @@ assert set(COLUMN_TYPES) == {"string", "number", "boolean", "date"}  # noqa: S10
 class TableEntry(_Entry):
     """A data table, and the member of the archive that holds its rows."""
 
+    id: Annotated[str, AfterValidator(plain_id)] | None = None
     name: str
     project: str | None = None
     columns: list[ColumnEntry]

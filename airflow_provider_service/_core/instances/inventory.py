@@ -15,7 +15,7 @@ from airflow_provider_service._core.instances.backup_contents import (
     UserEntry,
     VariableEntry,
 )
-from airflow_provider_service._core.instances.distinct_names import distinct_names
+from airflow_provider_service._core.instances.distinct_names import distinct_names, name_with_id
 from airflow_provider_service._core.instances.gaps import Gap, Gaps
 from airflow_provider_service._core.rows.values import column_types
 from airflow_provider_service.client._lookup import owner_of
@@ -142,7 +142,7 @@ class Inventory:
             for one in sorted(listed, key=lambda one: (one.name, one.id)):
                 key = self._team_name(one.project_id), one.name
                 # Personal projects of several users may have tables of the same name.
-                found[(key[0], f"{one.name} ({one.id})") if key in found else key] = one
+                found[(key[0], name_with_id(one.name, one.id)) if key in found else key] = one
             return found
 
         return self._offered("data tables", read)

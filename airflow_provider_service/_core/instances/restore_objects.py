@@ -21,6 +21,7 @@ from airflow_provider_service._core.instances.desired_state.projects import plan
 from airflow_provider_service._core.instances.desired_state.tags import plan_tags
 from airflow_provider_service._core.instances.desired_state.variables import plan_variables
 from airflow_provider_service._core.instances.directory import Entry, new_token
+from airflow_provider_service._core.instances.distinct_names import name_with_id
 from airflow_provider_service._core.instances.gaps import Gap
 from airflow_provider_service._core.instances.inventory import Inventory
 from airflow_provider_service._core.rows.target import LoadOptions, TableTarget
@@ -164,7 +165,8 @@ class ObjectsPlan:
         desired = self._contents.data_tables or []
         if not self._offered("data tables", desired, self._existing.data_tables):
             return DesiredStatePlan([], 0)
-        equal = sorted(name for _, name in repeated((self._project_here(one.project), one.name) for one in desired))
+        places = ((_project_in(self._existing, one.project), one.name) for one in desired)
+        equal = sorted(name for _, name in repeated(places))
         require(
             not equal,
             f"without team projects, several data tables of the backup would be named {', '.join(map(repr, equal))}; "
@@ -175,24 +177,24 @@ class ObjectsPlan:
 
     def _table(self, entry: TableEntry) -> Iterator[DesiredStateChange]:
         label = _label(entry.project, entry.name)
-        table = (self._existing.data_tables or {}).get((self._project_here(entry.project), entry.name))
         perform = partial(_write_table, backup=self._backup, entry=entry)
-        if table is None:
-            self.planned["data table"].append(Entry(new_token(), entry.name))
-            yield DesiredStateChange("create", label, {"rows": entry.rows}, perform)
-            return
         try:
-            missing = missing_columns(table, entry.types)
+            table = _find_table(self._existing, entry, self._contents.data_tables or ())
+            missing = missing_columns(table, entry.types) if table else []
         except ServiceInputError as error:
             # The table can stay unchanged, but it cannot be restored.
             yield DesiredStateChange("update", label, {"problem": str(error)}, partial(_refuse, message=str(error)))
             return
-        if missing or hashed_rows(self._client, table, entry.types).sha256 != self._backup.sha256_of(entry):
+        if table is None:
+            self.planned["data table"].append(Entry(new_token(), entry.name))
+            yield DesiredStateChange("create", label, {"rows": entry.rows}, perform)
+        elif missing or hashed_rows(self._client, table, entry.types).sha256 != self._backup.sha256_of(entry):
             yield DesiredStateChange("update", label, {"rows": entry.rows}, perform)
 
-    def _project_here(self, name: str | None) -> str | None:
-        """Return the team project to use in this instance; without a license for projects, everything is personal."""
-        return name if self._existing.team_projects is not None else None
+
+def _project_in(existing: Inventory, name: str | None) -> str | None:
+    """Return the team project to use in an instance; without a license for projects, everything is personal."""
+    return name if existing.team_projects is not None else None
 
 
 def _label(project: str | None, name: str) -> str:
@@ -240,12 +242,32 @@ def _empty(field: Mapping[str, Any]) -> Any:
     )
 
 
+def _find_table(existing: Inventory, entry: TableEntry, entries: Sequence[TableEntry]) -> DataTable | None:
+    """Find the data table of an instance that an entry of a backup describes.
+
+    Personal projects of several users may have tables of the same name, which the ids tell apart.
+
+    :param entries: all entries of the backup.
+    :raises ServiceInputError: there are several tables of its name.
+    """
+    project = _project_in(existing, entry.project)
+    tables = [one for (owner, _), one in (existing.data_tables or {}).items() if owner == project]
+    named = [one for one in tables if one.name == entry.name and not any(_is_same(one, other) for other in entries)]
+    found = [one for one in tables if _is_same(one, entry)] or named
+    require(len(found) < 2, f"there are several data tables {entry.name!r}: ids {', '.join(one.id for one in found)}")
+    return found[0] if found else None
+
+
+def _is_same(table: DataTable, entry: TableEntry) -> bool:
+    return table.id == entry.id and entry.name in (table.name, name_with_id(table.name, table.id))
+
+
 def _write_table(client: Resources, backup: StoredBackup, entry: TableEntry) -> None:
     existing = Inventory(client)
-    project = entry.project if existing.team_projects is not None else None
-    table = (existing.data_tables or {}).get((project, entry.name))
+    table = _find_table(existing, entry, backup.contents.data_tables or ())
     if table is None:
-        table = create_table(client, entry.name, entry.types, _project_id(client, project))
+        project_id = _project_id(client, _project_in(existing, entry.project))
+        table = create_table(client, entry.name, entry.types, project_id)
     else:
         add_columns(client, table, entry.types, missing_columns(table, entry.types))
     if hashed_rows(client, table, entry.types).sha256 != backup.sha256_of(entry):

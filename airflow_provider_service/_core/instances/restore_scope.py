@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from airflow_provider_service._airflow.arguments import as_texts, repeated, require, require_choice
-from airflow_provider_service._core.instances.backup_contents import Contents, TagEntry
+from airflow_provider_service._core.instances.backup_contents import Contents, TableEntry, TagEntry
 from airflow_provider_service._core.instances.mapping import InstanceMapping, MappedNames
 from airflow_provider_service._core.instances.restore_reading import StoredBackup, StoredWorkflow
 from airflow_provider_service.client.errors import ServiceInputError
@@ -113,6 +113,11 @@ def _renamed_contents(names: MappedNames, contents: Contents) -> Contents:
     def named(kind: str, one: Any) -> dict[str, Any]:
         return {"name": names.name(kind, one.name)}
 
+    def table(one: TableEntry) -> dict[str, Any]:
+        new = named("data_tables", one) | project(one)
+        # Its id may belong to the table with the old name, or of the old project.
+        return new if new == {"name": one.name, "project": one.project} else {**new, "id": None}
+
     def copies(many: Iterable[Any] | None, changes: Any) -> list[Any] | None:
         return None if many is None else [one.model_copy(update=changes(one)) for one in many]
 
@@ -121,7 +126,7 @@ def _renamed_contents(names: MappedNames, contents: Contents) -> Contents:
         "projects": copies(contents.projects, lambda one: named("projects", one)),
         "variables": copies(contents.variables, project),
         "credentials": copies(contents.credentials, lambda one: named("credentials", one) | project(one)),
-        "data_tables": copies(contents.data_tables, lambda one: named("data_tables", one) | project(one)),
+        "data_tables": copies(contents.data_tables, table),
     }
     return contents.model_copy(update=changed)
 
