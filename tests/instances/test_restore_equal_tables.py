@@ -40,14 +40,19 @@ def owners(client):
     return sorted(row["owner"] for one in client.data_tables.list() for row in client.data_table_rows.list(one.id))
 
 
-def test_the_table_of_another_user_stays(client, add, execute, path):
-    own, _ = add("own"), add("other")
+@pytest.mark.parametrize("is_all", [True, False])
+def test_the_table_of_another_user_stays(client, add, execute, path, is_all):
+    own, other = add("own"), add("other")
+    while own > other:  # the lowest id keeps its name
+        client.data_tables.delete(own)
+        own = add("own")
     execute(ServiceBackupOperator, path=path)
     client.data_tables.delete(own)
+    part = {} if is_all else {"names": ["stock"]}
 
-    restored = execute(ServiceRestoreOperator, path=path, on_conflict="update")
+    restored = execute(ServiceRestoreOperator, path=path, on_conflict="update", **part)
 
-    assert restored["counts"]["data_tables"] == {"created": 1, "updated": 0, "unchanged": 1, "left": 0}
+    assert restored["counts"]["data_tables"] == {"created": 1, "updated": 0, "unchanged": int(is_all), "left": 0}
     assert owners(client) == ["other", "own"]
     assert execute(ServiceRestoreOperator, path=path)["outcome"] == "unchanged"
 
@@ -74,3 +79,14 @@ def test_one_of_several_tables_is_not_chosen(client, add, execute, path):
 
     assert all(one in str(caught.value) for one in others)
     assert owners(client) == ["other", "third"]
+
+
+def test_a_new_name_may_be_that_of_another_table_of_the_backup(client, add, execute, path):
+    add("own")
+    copy = client.data_tables.create("copy", [{"name": "owner", "type": "string"}])
+    execute(ServiceBackupOperator, path=path)
+
+    new_name = {"names": ["stock"], "mapping": {"data_tables": {"stock": "copy"}}}
+    execute(ServiceRestoreOperator, path=path, on_conflict="update", **new_name)
+
+    assert [row["owner"] for row in client.data_table_rows.list(copy.id)] == ["own"]

@@ -179,7 +179,7 @@ class ObjectsPlan:
         label = _label(entry.project, entry.name)
         perform = partial(_write_table, backup=self._backup, entry=entry)
         try:
-            table = _find_table(self._existing, entry, self._contents.data_tables or ())
+            table = _find_table(self._existing, entry, self._backup.tables)
             missing = missing_columns(table, entry.types) if table else []
         except ServiceInputError as error:
             # The table can stay unchanged, but it cannot be restored.
@@ -242,17 +242,19 @@ def _empty(field: Mapping[str, Any]) -> Any:
     )
 
 
-def _find_table(existing: Inventory, entry: TableEntry, entries: Sequence[TableEntry]) -> DataTable | None:
+def _find_table(existing: Inventory, entry: TableEntry, stored: Sequence[TableEntry]) -> DataTable | None:
     """Find the data table of an instance that an entry of a backup describes.
 
     Personal projects of several users may have tables of the same name, which the ids tell apart.
 
-    :param entries: all entries of the backup.
+    :param stored: all tables of the backup: those of others are not taken for this one if they have its name.
     :raises ServiceInputError: there are several tables of its name.
     """
     project = _project_in(existing, entry.project)
     tables = [one for (owner, _), one in (existing.data_tables or {}).items() if owner == project]
-    named = [one for one in tables if one.name == entry.name and not any(_is_same(one, other) for other in entries)]
+    named = [one for one in tables if one.name == entry.name]
+    if entry.id is not None:  # otherwise a user has chosen the name
+        named = [one for one in named if not any(_is_same(one, other) for other in stored)]
     found = [one for one in tables if _is_same(one, entry)] or named
     require(len(found) < 2, f"there are several data tables {entry.name!r}: ids {', '.join(one.id for one in found)}")
     return found[0] if found else None
@@ -264,7 +266,7 @@ def _is_same(table: DataTable, entry: TableEntry) -> bool:
 
 def _write_table(client: Resources, backup: StoredBackup, entry: TableEntry) -> None:
     existing = Inventory(client)
-    table = _find_table(existing, entry, backup.contents.data_tables or ())
+    table = _find_table(existing, entry, backup.tables)
     if table is None:
         project_id = _project_id(client, _project_in(existing, entry.project))
         table = create_table(client, entry.name, entry.types, project_id)

@@ -78,6 +78,7 @@ class StoredBackup:
     :param archive: the open archive, for the rows.
     :param contents: everything except workflows and rows.
     :param workflows: the workflows by their unique names.
+    :param tables: all data tables of the archive, even if only some are restored, or under new names.
     :param scope: the selected part of the archive and its new names, as text; empty for the whole archive without new
         names.
     """
@@ -85,6 +86,7 @@ class StoredBackup:
     archive: ArchiveReader
     contents: Contents
     workflows: Mapping[str, StoredWorkflow]
+    tables: Sequence[TableEntry]
     scope: str = ""
 
     @property
@@ -134,7 +136,7 @@ def read_backup(archive: ArchiveReader) -> StoredBackup:
     expected = {CONTENTS, *archive.names(WORKFLOWS), *archive.names(TABLES)}
     _require_same("members", sorted(expected), sorted(archive.manifest["members"]))
     require(not repeated(one.id for one in entries), "the archive cannot be restored: a workflow is in it twice")
-    backup = StoredBackup(archive, contents, {one.name: one for one in _told_apart(entries)})
+    backup = StoredBackup(archive, contents, {one.name: one for one in _told_apart(entries)}, tables)
     twice = sorted({name for _, name in repeated((one.project, one.name) for one in tables)})
     require(not twice, f"the archive cannot be restored: it has data tables of the same name: {twice}")
     keys = sorted({key for _, key in repeated((one.project, one.key) for one in contents.variables or ())})
