@@ -69,6 +69,10 @@ class Case:
     is_stopped: bool
     task_id: str = "plain"
 
+    def says(self, execution_id: str) -> str:
+        """What the log says in the end."""
+        return f"Execution {execution_id} {'was stopped' if self.is_stopped else 'keeps running'}"
+
 
 ANOTHER = "987654"
 CASES = (
@@ -124,8 +128,12 @@ def cases(
             soon(lambda: sum("status=running" in one.query for one in simulator.requests) >= 2)
             for case in CASES:
                 case.act(found[case.name][1])
-            soon(lambda: all(f"Execution {one} " in task.log() + output.read_text() for one, task in found.values()))
+            soon(lambda: all(case.says(found[case.name][0]) in logs_of(found[case.name][1], output) for case in CASES))
         yield found
+
+
+def logs_of(task: DeferredTask, output: Path) -> str:
+    return task.log() + output.read_text()
 
 
 def trigger_for(execution_id: str) -> ServiceExecutionTrigger:
@@ -151,5 +159,4 @@ def test_only_a_task_that_somebody_ended_stops_its_execution(
     execution = running_simulator.state.executions.get(int(execution_id))
     assert execution is not None
     assert execution.status == ("canceled" if case.is_stopped else "running"), log
-    what_is_said = f"Execution {execution_id} {'was stopped' if case.is_stopped else 'keeps running'}"
-    assert what_is_said in log + output.read_text()
+    assert case.says(execution_id) in logs_of(task, output)

@@ -140,7 +140,7 @@ def test_a_timed_out_run_that_could_not_be_stopped_is_resumed(task_run: MakeRun,
     run = task_run(workflow_id=workflow_id)
     simulator.inject("status", status=500, path="/stop$")
     with pytest.raises(ServiceExecutionFailedError, match="could NOT be stopped and may still be running"):
-        run.attempt(1, timeout=0.3)
+        run.attempt(1, timeout=20, poll_interval=5)
     end_each(run, simulator, "success")
     assert run.attempt(2)["execution_id"] == "1"
 

@@ -233,8 +233,8 @@ def test_a_run_in_the_queue_that_is_stopped(monkeypatch: pytest.MonkeyPatch, tas
         connect(monkeypatch, busy)
         workflow_id = put(busy, webhook(), wait(30), DONE)
         task_run(workflow_id=workflow_id, wait_for_completion=False).attempt(1)
-        with pytest.raises(ServiceExecutionFailedError, match=r"had not ended 0.5 s .*; it was stopped"):
-            task_run(workflow_id=workflow_id, timeout=0.5, map_index=2).attempt(1)
+        with pytest.raises(ServiceExecutionFailedError, match=r"had not ended 20 s .*; it was stopped"):
+            task_run(workflow_id=workflow_id, timeout=20, poll_interval=5, map_index=2).attempt(1)
         assert statuses(busy, workflow_id) == ["running", "canceled"]
 
 
@@ -281,7 +281,7 @@ def test_a_call_that_arrived_through_a_proxy_is_not_repeated_if_its_answer_is_lo
 def test_a_call_that_is_not_answered_in_time(task_run: MakeRun, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook(mode="lastNode"), wait(30), DONE)
     with pytest.raises(ServiceExecutionFailedError, match="it was stopped"):
-        task_run(workflow_id=workflow_id, timeout=0.4).attempt(1)
+        task_run(workflow_id=workflow_id, timeout=20, poll_interval=5).attempt(1)
     assert (statuses(simulator, workflow_id), calls(simulator)) == (["canceled"], 1)
 
 
