@@ -52,8 +52,9 @@ TESTS = {
     "_core/rows/target.py": "rows/test_frames transfers/test_to_data_table",
     "_core/rows/upsert.py": f"{UPSERTS} operators/test_arguments rows/test_load",
     "_core/rows/upsert_writes.py": UPSERTS,
-    "_core/waits/outcome.py": "waits/test_watch waits/test_trigger waits/test_sensor runs/test_not_searchable",
-    "_core/waits/watch.py": "waits/test_watch waits/test_sensor waits/test_trigger",
+    "_core/waits/outcome.py": "waits/test_watch waits/test_trigger waits/test_killed_waits waits/test_sensor "
+    "runs/test_not_searchable",
+    "_core/waits/watch.py": "waits/test_watch waits/test_sensor waits/test_trigger waits/test_killed_waits",
     "_core/waits/faults.py": "waits/test_watch health/test_sensor waits/test_source_control_sensor",
     "_core/waits/conditions.py": "health/test_sensor waits/test_source_control_sensor",
     "_core/waits/poller.py": f"{POLLING} waits/test_older_servers",

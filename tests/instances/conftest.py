@@ -42,6 +42,12 @@ def second_client(second: ServiceSimulator) -> Iterator[ServiceClient]:
 
 
 @pytest.fixture
+def path(tmp_path: Path) -> str:
+    """Where a backup is written."""
+    return str(tmp_path / "backup.zip")
+
+
+@pytest.fixture
 def deploy(client: ServiceClient) -> Deploy:
     """``deploy(source)`` deploys, and returns the names of the workflows by what happened to them, where any."""
 

@@ -25,11 +25,6 @@ from .workflows import webhook, workflow
 
 
 @pytest.fixture
-def path(tmp_path) -> str:
-    return str(tmp_path / "backup.zip")
-
-
-@pytest.fixture
 def back_up(execute, path):
     return lambda **arguments: execute(ServiceBackupOperator, path=path, **arguments)
 

@@ -34,11 +34,6 @@ def plant(simulator):
     return put
 
 
-@pytest.fixture
-def path(tmp_path):
-    return str(tmp_path / "backup.zip")
-
-
 def left_out(made):
     return {one["what"]: one["why"] for one in made["left_out"]}
 

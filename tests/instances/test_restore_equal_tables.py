@@ -31,11 +31,6 @@ def add(simulator: ServiceSimulator, client: ServiceClient) -> Add:
     return create
 
 
-@pytest.fixture
-def path(tmp_path):
-    return str(tmp_path / "backup.zip")
-
-
 def owners(client):
     return sorted(row["owner"] for one in client.data_tables.list() for row in client.data_table_rows.list(one.id))
 

@@ -11,11 +11,6 @@ from .workflows import address, node
 
 
 @pytest.fixture
-def path(tmp_path):
-    return str(tmp_path / "backup.zip")
-
-
-@pytest.fixture
 def back_up(execute, path):
     return lambda: execute(ServiceBackupOperator, path=path)
 
