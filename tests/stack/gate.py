@@ -6,7 +6,6 @@ import asyncio
 import re
 import time
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qs, unquote
 
@@ -36,11 +35,10 @@ class Call(NamedTuple):
 
 @dataclass
 class Gate:
-    """ASGI layer that records webhook calls and stops, and holds requests while it is armed."""
+    """ASGI layer that records webhook calls, and holds requests while it is armed."""
 
     app: ASGIApp
     calls: list[Call] = field(default_factory=list)
-    stops: list[str] = field(default_factory=list)
     requests: int = 0
     _armed: Window | None = None
     _held: int = 0
@@ -56,9 +54,6 @@ class Gate:
         key = dict(scope["headers"]).get(RUN_KEY_HEADER)
         if key is not None and "/webhook/" in path:
             self.calls.append(Call(key.decode("latin-1"), path, time.time()))
-        if method == "POST" and re.search(r"/executions/([^/]+/)?stop$", path):
-            await self.app(scope, receive, self._noting_stop(path, send))
-            return
         window = _window(method, path, scope["query_string"].decode("latin-1"), key is not None)
         if window is None:
             await self.app(scope, receive, send)
@@ -84,15 +79,6 @@ class Gate:
             await send(message)
 
         await self.app(scope, replay, answer)
-
-    def _noting_stop(self, path: str, send: Send) -> Send:
-        async def answer(message: Message) -> None:
-            # Other stops were too late: the execution had ended, and nothing was stopped.
-            if message["type"] == "http.response.start" and message["status"] == HTTPStatus.OK:
-                self.stops.append(path)
-            await send(message)
-
-        return answer
 
     def arm(self, window: Window | None) -> None:
         """Hold requests of one window from now on, and release those that are held; None: hold none."""

@@ -98,12 +98,11 @@ class Component:
 
     def members(self) -> list[psutil.Process]:
         """All processes of it, its main process first."""
-        found = {one.pid: one for one in _marked(f"{self._folder}:{self.name}")}
-        if self._process is not None and self._process.exit_code is None:
+        found: dict[int, psutil.Process] = {}
+        if (main := self._main()) is not None:
             # A process that has changed its title may have lost its mark.
-            main = psutil.Process(self._process.group)
-            found |= {one.pid: one for one in (main, *main.children(recursive=True))}
-        return [found[pid] for pid in sorted(found)]
+            found = {one.pid: one for one in (main, *main.children(recursive=True))}
+        return [*(found | {one.pid: one for one in _marked(f"{self._folder}:{self.name}")}).values()]
 
     def usage(self) -> tuple[float, int]:
         """CPU seconds used so far, and bytes of memory that no other process shares, of all its processes."""
@@ -113,8 +112,13 @@ class Component:
 
     def request_end(self) -> None:
         """Ask it to finish, without waiting."""
-        for one in self.members()[:1]:
-            _send(one, signal.SIGTERM)
+        if (main := self._main()) is not None:
+            _send(main, signal.SIGTERM)
+
+    def _main(self) -> psutil.Process | None:
+        if self._process is None or self._process.exit_code is not None:
+            return None
+        return psutil.Process(self._process.group)
 
 
 def leftovers(folder: Path) -> list[psutil.Process]:

@@ -85,10 +85,6 @@ class SimulatedService:
         """The webhook calls that carried a run key, oldest first."""
         return [Call(*one) for one in self._ask("calls")]
 
-    def stops(self) -> list[str]:
-        """The paths of the requests that actually stopped an execution, oldest first."""
-        return list(self._ask("stops"))
-
     def count_requests(self) -> int:
         """Requests of any kind so far."""
         return int(self._ask("count_requests"))
@@ -142,9 +138,6 @@ class _Far:
 
     def calls(self) -> list[tuple[str, str, float]]:
         return [tuple(one) for one in self._gate.calls]
-
-    def stops(self) -> list[str]:
-        return list(self._gate.stops)
 
     def count_requests(self) -> int:
         return self._gate.requests

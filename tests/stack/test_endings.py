@@ -144,7 +144,7 @@ def test_a_warm_shutdown_of_the_worker(
     worker = deployment["worker"]
     shutdowns = worker.log.read_text().count("Warm shutdown")
     worker.request_end()
-    wait_until(lambda: worker.log.read_text().count("Warm shutdown") > shutdowns, seconds=60, what="the warm shutdown")
+    wait_until(lambda: worker.log.read_text().count("Warm shutdown") > shutdowns, seconds=120, what="the warm shutdown")
     time.sleep(15)
     assert all(status in workflows.ACTIVE for [status] in statuses(client, run.workflow_id).values())
 
