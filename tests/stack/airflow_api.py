@@ -14,10 +14,11 @@ from urllib3 import Retry
 from tests.polling import wait_until
 
 RUN_ENDED = ("success", "failed")
-# On a busy machine, Airflow answers now and then that its database had no connection left.
+# On a busy machine, Airflow answers now and then that its database had no connection left, or closes an idle connection
+# just when the next request is sent.
 _RETRY = Retry(
     connect=0,
-    read=0,
+    read=2,
     status=5,
     status_forcelist=(500, 503),
     allowed_methods={"GET"},
