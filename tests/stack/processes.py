@@ -35,7 +35,7 @@ class Component:
 
     def start(self) -> None:
         """Start it; safe to repeat while it runs."""
-        if self._process is not None and self._process.exit_code is None:
+        if not self.has_ended():
             return
         self.log.parent.mkdir(parents=True, exist_ok=True)
         scratch = self._folder / "scratch" / self.name
@@ -89,7 +89,7 @@ class Component:
 
         :raises LiveServerError: holds the end of its output.
         """
-        if self._process is None or self._process.exit_code is not None:
+        if self.has_ended():
             raise LiveServerError(f"{self.name} is not running. End of its output:\n{tail(self.log)}")
 
     def has_ended(self) -> bool:

@@ -16,15 +16,23 @@ from tests import airflow_features
 from .driving import Supervisor, TaskInstance, Triggerer, execution_trigger, in_event_loop, polls_of, status_of, until
 
 
+async def waiting(
+    simulator: ServiceSimulator, workflow_id: str, *, cancel_on_kill: bool = True, **changes: Any
+) -> tuple[str, Triggerer, int]:
+    """An execution that a trigger waits for and has polled; its id, the triggerer and the number of the trigger."""
+    one = simulator.start_execution(workflow_id)
+    triggerer = Triggerer()
+    number = triggerer.start(execution_trigger(one, cancel_on_kill=cancel_on_kill, **changes))
+    await until(lambda: polls_of(simulator, one) >= 1)
+    return one, triggerer, number
+
+
 @pytest.mark.parametrize("cancel_on_kill", [pytest.param(True, marks=airflow_features.kills_in_the_triggerer), False])
 @in_event_loop
 async def test_a_users_kill_stops_the_execution(
     simulator: ServiceSimulator, workflow_id: str, cancel_on_kill: bool
 ) -> None:
-    one = simulator.start_execution(workflow_id)
-    triggerer = Triggerer()
-    number = triggerer.start(execution_trigger(one, cancel_on_kill=cancel_on_kill))
-    await until(lambda: polls_of(simulator, one) >= 1)
+    one, triggerer, number = await waiting(simulator, workflow_id, cancel_on_kill=cancel_on_kill)
 
     await triggerer.kill(number)
 
@@ -38,10 +46,7 @@ async def test_a_users_kill_stops_the_execution(
 async def test_a_users_kill_stops_no_execution_of_another_server(
     simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = simulator.start_execution(workflow_id)
-    triggerer = Triggerer()
-    number = triggerer.start(execution_trigger(one, cancel_on_kill=True, expected_workflow_id=workflow_id))
-    await until(lambda: polls_of(simulator, one) >= 1)
+    one, triggerer, number = await waiting(simulator, workflow_id, expected_workflow_id=workflow_id)
     with ServiceSimulator() as other:
         assert other.start_execution(other.create_webhook_workflow(path="w")["id"]) == one
         monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", other.connection_json())
@@ -54,10 +59,7 @@ async def test_a_users_kill_stops_no_execution_of_another_server(
 
 @in_event_loop
 async def test_a_restart_of_the_triggerer_stops_nothing(simulator: ServiceSimulator, workflow_id: str) -> None:
-    one = simulator.start_execution(workflow_id)
-    triggerer = Triggerer()
-    triggerer.start(execution_trigger(one, cancel_on_kill=True))
-    await until(lambda: polls_of(simulator, one) >= 1)
+    one, triggerer, _ = await waiting(simulator, workflow_id)
 
     await triggerer.shut_down()
 
@@ -105,10 +107,7 @@ async def test_a_kill_that_nobody_asked_for_stops_nothing(
     simulator: ServiceSimulator, workflow_id: str, airflow: Supervisor, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    one = simulator.start_execution(workflow_id)
-    triggerer = Triggerer()
-    number = triggerer.start(execution_trigger(one, cancel_on_kill=True))
-    await until(lambda: polls_of(simulator, one) >= 1)
+    one, triggerer, number = await waiting(simulator, workflow_id)
 
     await triggerer.kill(number, airflow)
 
@@ -123,10 +122,7 @@ async def test_an_execution_that_a_later_attempt_does_not_wait_for_is_stopped(
     simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    one = simulator.start_execution(workflow_id)
-    triggerer = Triggerer()
-    number = triggerer.start(execution_trigger(one, cancel_on_kill=True))
-    await until(lambda: polls_of(simulator, one) >= 1)
+    one, triggerer, number = await waiting(simulator, workflow_id)
 
     await triggerer.kill(number, Supervisor("deferred", "another"))
 
@@ -138,10 +134,7 @@ async def test_an_execution_that_a_later_attempt_does_not_wait_for_is_stopped(
 @airflow_features.kills_in_the_triggerer
 @in_event_loop
 async def test_a_kill_of_an_ended_execution_is_harmless(simulator: ServiceSimulator, workflow_id: str) -> None:
-    one = simulator.start_execution(workflow_id)
-    triggerer = Triggerer()
-    number = triggerer.start(execution_trigger(one, cancel_on_kill=True, poll_interval=60.0))
-    await until(lambda: polls_of(simulator, one) >= 1)
+    one, triggerer, number = await waiting(simulator, workflow_id, poll_interval=60.0)
     simulator.finish_execution(one)
 
     await triggerer.kill(number)
@@ -191,11 +184,8 @@ async def test_many_kills_at_once_stop_every_execution_of_a_slow_service(
 async def test_a_kill_that_cannot_be_carried_out_says_so(
     simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    one = simulator.start_execution(workflow_id)
     simulator.inject("status", path="/stop$", status=403)
-    triggerer = Triggerer()
-    number = triggerer.start(execution_trigger(one, cancel_on_kill=True))
-    await until(lambda: polls_of(simulator, one) >= 1)
+    one, triggerer, number = await waiting(simulator, workflow_id)
 
     await triggerer.kill(number)
 
