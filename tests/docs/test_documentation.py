@@ -221,8 +221,8 @@ def test_the_example_of_the_use_of_a_credential_runs(simulator: ServiceSimulator
 
 
 def test_the_readme_names_the_modules_of_operators_and_sensors() -> None:
-    rows = re.findall(r"^\| (`S\w+`.*?) \|.*\| (`[^|]*`) \|$", (ROOT / "README.md").read_text(), re.M)
-    listed = {name: re.findall(r"[\w.]+", modules) for names, modules in rows for name in re.findall(r"\w+", names)}
+    rows = re.findall(r"^\| (`S\w+`.*?)<br>in (`.*?) \|", (ROOT / "README.md").read_text(), re.M)
+    listed = {name: re.findall(r"[\w.]+", modules) for names, modules in rows for name in re.findall(r"`(\w+)`", names)}
     pages = [page for group in ("Operators", "Transfers", "Sensors") for page in api_pages()[group]]
     there = [(name, page.name) for page in pages for module in page.modules for name in public_names(module)]
 
