@@ -50,6 +50,9 @@ pytestmark = pytest.mark.real_time  # processes are killed
 TRIES_FOR_A_KILL = 8
 AT_ONCE = 3
 RUN_SECONDS = 0.3
+# Of a run whose task is killed while it waits: the service's clock jumps to the end of the run after the kill, so that
+# the run does not end before it, however slow the machine is. From 65 s on, the service would not call it running.
+LONG_RUN_SECONDS = 60.0
 SLOW_SECONDS = 0.04
 
 Nodes = list[dict[str, Any]]
@@ -204,12 +207,14 @@ class Victim:
         return phase
 
 
-def victim(slot: Slot, subject: Subject, modes: list[Nodes], dice: random.Random, store: StateStore) -> Victim:
+def victim(slot: Slot, subject: Subject, aim: Phase, dice: random.Random, store: StateStore) -> Victim:
     """Create a workflow, and the attempt that is to run it or to retry an execution of it."""
     simulator, operator = slot.simulator, subject.operator
     simulator.reset()
     is_retry = operator is ServiceRetryExecutionOperator
-    nodes = QUICKLY_ANSWERED[0] if is_retry else dice.choice(subject.modes or modes)
+    nodes = QUICKLY_ANSWERED[0] if is_retry else dice.choice(subject.modes or WINDOWS[aim].modes)
+    if aim is Phase.WAITING:
+        nodes = [wait(LONG_RUN_SECONDS) if one == wait(RUN_SECONDS) else one for one in nodes]
     workflow_id = put(simulator, *nodes, active=subject.arguments != OF_DRAFT, availableInMCP=True)
     if subject.arguments == THROUGH_BRIDGE:
         put_bridge(simulator)
@@ -236,7 +241,7 @@ def killed_once(slot: Slot, subject: Subject, aim: Phase, seed: int, folder: Pat
     :returns: where the kill fell.
     """
     dice, simulator, window = random.Random(seed), slot.simulator, WINDOWS[aim]
-    one = victim(slot, subject, window.modes, dice, StateStore(folder / f"{seed}.json"))
+    one = victim(slot, subject, aim, dice, StateStore(folder / f"{seed}.json"))
     slowness = dice.choice([Slowness.NONE, Slowness.TO_ACT, Slowness.TO_ANSWER])
     if slowness is not Slowness.NONE:
         late = slowness is Slowness.TO_ANSWER
@@ -247,6 +252,8 @@ def killed_once(slot: Slot, subject: Subject, aim: Phase, seed: int, folder: Pat
     time.sleep(dice.uniform(0, window.seconds[slowness is Slowness.NONE]))
     phase = one.kill()
     simulator.clear_faults()
+    if aim is Phase.WAITING:
+        simulator.clock.advance(LONG_RUN_SECONDS - dice.uniform(0, RUN_SECONDS))
     doubt = ""
     try:
         done = one.run.whole_attempt(2, deferrable=dice.random() < 0.3)
