@@ -144,7 +144,7 @@ def test_tls_that_breaks_after_the_request_may_have_been_processed(
         with pytest.raises(errors.ServiceConnectionLostError, match=r"the connection broke .*SSL") as caught:
             client.tags.create("x")
         client.transport.close()
-        server.join(timeout=5)
+        server.join(timeout=60)
 
     assert not caught.value.not_processed
     assert client.pauses == []
@@ -160,7 +160,7 @@ def test_a_server_that_requires_a_certificate_of_the_client_is_reported_as_such(
         with context.wrap_socket(listener.accept()[0], server_side=True, do_handshake_on_connect=False) as connection:
             with contextlib.suppress(ssl.SSLError):
                 connection.do_handshake()
-            over.wait(5)
+            over.wait(60)
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = threading.Thread(target=serve, args=(listener,), daemon=True)
@@ -169,7 +169,7 @@ def test_a_server_that_requires_a_certificate_of_the_client_is_reported_as_such(
         with pytest.raises(errors.ServiceTlsError, match=r"(?i)certificate.required|handshake.failure") as caught:
             client.tags.create("x")
         over.set()
-        server.join(timeout=5)
+        server.join(timeout=60)
 
     assert caught.value.not_processed
 
@@ -323,10 +323,10 @@ def test_a_client_closes_its_connections() -> None:
 def test_a_webhook_is_called_without_the_key_and_its_query_stays_out_of_errors() -> None:
     with TinyServer(answer(b"{}"), answer(b"{}"), answer(b"down", status="502 Bad Gateway")) as tiny:
         webhook = client_of(tiny).transport.call_webhook
-        webhook("POST", "a b/c", headers={"X-Own": "1"}, payload={"n": 1}, timeout=5)
-        webhook("GET", "a", headers={}, payload={"q": "x y"}, timeout=5)
+        webhook("POST", "a b/c", headers={"X-Own": "1"}, payload={"n": 1}, timeout=60)
+        webhook("GET", "a", headers={}, payload={"q": "x y"}, timeout=60)
         with pytest.raises(errors.ServiceApiError) as caught:
-            webhook("GET", "a", headers={}, payload={"q": "private"}, timeout=5)
+            webhook("GET", "a", headers={}, payload={"q": "private"}, timeout=60)
 
     sent = [(received.method, received.path, received.body) for received in tiny.received]
     assert sent[:2] == [("POST", "/webhook/a%20b/c", b'{"n":1}'), ("GET", "/webhook/a?q=x%20y", b"")]

@@ -92,7 +92,7 @@ class TinyServer:
     ) -> None:
         self._stopping.set()
         self._server.shutdown()
-        self._thread.join(timeout=5)
+        self._thread.join(timeout=60)
         self._server.server_close()
 
     def _serve(self, handler: socketserver.StreamRequestHandler) -> None:

@@ -181,7 +181,7 @@ def test_nobody_listens(bench: Workbench, service: Target) -> None:
         assert (body["code"], body["message"]) == (404, f'The requested webhook "POST {unheard}" is not registered.')
         assert "hint" in body
     with pytest.raises(ServiceWebhookNotLiveError):
-        service.client.transport.call_webhook("POST", path, headers={}, payload={}, timeout=10)
+        service.client.transport.call_webhook("POST", path, headers={}, payload={}, timeout=60)
 
 
 def test_the_wrong_method(bench: Workbench, service: Target) -> None:
@@ -190,7 +190,7 @@ def test_the_wrong_method(bench: Workbench, service: Target) -> None:
     text = "This webhook is not registered for GET requests. Did you mean to make a POST request?"
     assert (answer.status_code, answer.json()["message"]) == (404, text)
     with pytest.raises(ServiceWebhookRefusedError):
-        service.client.transport.call_webhook("GET", path_of(flow), headers={}, payload={}, timeout=10)
+        service.client.transport.call_webhook("GET", path_of(flow), headers={}, payload={}, timeout=60)
 
 
 def test_malformed_json(bench: Workbench, service: Target) -> None:
@@ -270,7 +270,7 @@ def test_its_own_authentication(bench: Workbench, service: Target, access: Acces
         assert answer.headers["WWW-Authenticate"] == 'Basic realm="Webhook"'
         assert "Content-Type" not in answer.headers
         with pytest.raises(ServiceWebhookRefusedError):
-            service.client.transport.call_webhook("POST", path_of(flow), headers=headers, payload={}, timeout=10)
+            service.client.transport.call_webhook("POST", path_of(flow), headers=headers, payload={}, timeout=60)
     assert bench.call(flow, headers=access.passes()).status_code == 200
     assert bench.finished(only_run(service, flow).id).status == "success"
     bench.remove(flow.id)

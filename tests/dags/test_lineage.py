@@ -93,7 +93,7 @@ def test_what_the_real_provider_writes_down(simulator: ServiceSimulator, client:
         )
         assert header(client, execution_id, "openlineage-root-parent-id").startswith("default/lineage/")
 
-    with closing(sqlite3.connect(Path(os.environ["AIRFLOW_HOME"]) / "airflow.db", timeout=10)) as database:
+    with closing(sqlite3.connect(Path(os.environ["AIRFLOW_HOME"]) / "airflow.db", timeout=60)) as database:
         emitted = database.execute(
             "SELECT asset.uri, asset_event.extra FROM asset_event JOIN asset ON asset.id = asset_event.asset_id"
         ).fetchall()

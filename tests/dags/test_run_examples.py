@@ -31,7 +31,7 @@ PARTS = int(os.environ.get("PARTS", "25"))
 
 def ask(query: str, *values: Any) -> list[tuple[Any, ...]]:
     """Ask Airflow's database."""
-    with sqlite3.connect(Path(os.environ["AIRFLOW_HOME"]) / "airflow.db", timeout=10) as database:
+    with sqlite3.connect(Path(os.environ["AIRFLOW_HOME"]) / "airflow.db", timeout=60) as database:
         rows = database.execute(query, values).fetchall()
     database.close()
     return rows

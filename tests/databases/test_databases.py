@@ -46,4 +46,4 @@ def test_redis_serves_and_leaves_nothing_behind() -> None:
 
 def assert_refused(port: int) -> None:
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", port), timeout=5)
+        socket.create_connection(("127.0.0.1", port), timeout=60)

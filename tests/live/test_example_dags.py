@@ -384,7 +384,7 @@ async def event_of(trigger: ServiceExecutionEventTrigger, client: ServiceClient)
     await asyncio.sleep(2)
     assert not first.done()
     path = "airflow-example-activate-and-wait"
-    await asyncio.to_thread(client.transport.call_webhook, "POST", path, headers={}, payload={}, timeout=10)
+    await asyncio.to_thread(client.transport.call_webhook, "POST", path, headers={}, payload={}, timeout=60)
     event = await asyncio.wait_for(first, 120)
     await events.aclose()
     return event.payload

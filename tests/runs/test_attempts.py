@@ -73,7 +73,7 @@ def test_a_call_that_was_still_on_its_way_is_waited_for(task_run: MakeRun, simul
 
     def arrive() -> None:
         clock().sleep(start_and_find.SETTLING_SECONDS / 2)
-        requests.post(f"{simulator.base_url}/webhook/w", json={}, headers={RUN_KEY_HEADER: first}, timeout=5).close()
+        requests.post(f"{simulator.base_url}/webhook/w", json={}, headers={RUN_KEY_HEADER: first}, timeout=60).close()
 
     late = threading.Thread(target=arrive)
     late.start()

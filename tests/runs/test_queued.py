@@ -43,7 +43,7 @@ def client(simulator: ServiceSimulator) -> Iterator[ServiceClient]:
 
 def start(simulator: ServiceSimulator, client: ServiceClient, path: str, times: int = 1) -> None:
     for _ in range(times):
-        client.transport.call_webhook("POST", path, headers={}, payload={}, timeout=10)
+        client.transport.call_webhook("POST", path, headers={}, payload={}, timeout=60)
 
 
 def test_what_waits_for_a_worker_is_read_by_its_id(simulator: ServiceSimulator, client: ServiceClient) -> None:

@@ -191,11 +191,11 @@ def test_start_and_stop_are_clean() -> None:
         warnings.simplefilter("error")
         simulator = ServiceSimulator().start()
         with requests.Session() as session:
-            session.get(f"{simulator.base_url}/healthz", timeout=5)
+            session.get(f"{simulator.base_url}/healthz", timeout=60)
             simulator.stop()
         simulator.stop()
     with pytest.raises(requests.ConnectionError):
-        requests.get(f"{simulator.base_url}/healthz", timeout=1)
+        requests.get(f"{simulator.base_url}/healthz", timeout=60)
     assert not [
         thread for thread in threading.enumerate() if thread.name == "service-simulator" and not thread.is_alive()
     ]
@@ -245,7 +245,7 @@ def test_connection_uri_is_read_back_by_airflow(
 
 
 def test_fixture_for_users(service_simulator: ServiceSimulator) -> None:
-    assert requests.get(f"{service_simulator.base_url}/healthz", timeout=5).json() == {"status": "ok"}
+    assert requests.get(f"{service_simulator.base_url}/healthz", timeout=60).json() == {"status": "ok"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -256,9 +256,9 @@ def test_command_line(number: signal.Signals) -> None:
         try:
             ready = json.loads(process.stdout.readline())
             headers = {"X-SERVICE-API-KEY": ready["api_key"]}
-            answer = requests.get(f"{ready['base_url']}/api/v1/variables", headers=headers, timeout=5)
+            answer = requests.get(f"{ready['base_url']}/api/v1/variables", headers=headers, timeout=60)
             process.send_signal(number)
-            assert process.wait(5) == 0
+            assert process.wait(60) == 0
         finally:
             process.kill()
     assert ready["api_key"] == "k"

@@ -25,7 +25,7 @@ def refused(response: requests.Response, status: int, message: str) -> None:
 
 @pytest.mark.parametrize("header", ["X-SERVICE-API-KEY", "x-n8n-api-key"])
 def test_either_header_carries_the_key(simulator: ServiceSimulator, header: str) -> None:
-    answer = requests.get(f"{simulator.api_url}/workflows", headers={header: simulator.api_key}, timeout=5)
+    answer = requests.get(f"{simulator.api_url}/workflows", headers={header: simulator.api_key}, timeout=60)
     assert answer.json() == {"data": [], "nextCursor": None}
 
 
@@ -77,32 +77,32 @@ def test_encoded_slash_stays_inside_a_path_segment(api: Api) -> None:
 
 @pytest.mark.parametrize("path", ["/webhook/a%2Fb?c=1", ""])
 def test_a_request_that_is_sent_as_to_a_proxy(simulator: ServiceSimulator, path: str) -> None:
-    through_proxy = requests.get(f"http://service.test{path}", proxies={"http": simulator.base_url}, timeout=5)
-    direct = requests.get(f"{simulator.base_url}{path}", timeout=5)
+    through_proxy = requests.get(f"http://service.test{path}", proxies={"http": simulator.base_url}, timeout=60)
+    direct = requests.get(f"{simulator.base_url}{path}", timeout=60)
     assert (through_proxy.status_code, through_proxy.content) == (direct.status_code, direct.content)
     first, second = simulator.requests
     assert (first.path, first.query) == (second.path, second.query)
 
 
 def test_published_contract_needs_no_key(simulator: ServiceSimulator) -> None:
-    answer = requests.get(f"{simulator.api_url}/openapi.yml", timeout=5)
+    answer = requests.get(f"{simulator.api_url}/openapi.yml", timeout=60)
     assert "post" in answer.json()["paths"]["/executions/{executionId}/retry"]
 
 
 def test_health_and_pages_while_booting(simulator: ServiceSimulator) -> None:
     simulator.restart(boot_seconds=60)
-    health = requests.get(f"{simulator.base_url}/healthz", timeout=5)
-    readiness = requests.get(f"{simulator.base_url}/healthz/readiness", timeout=5)
-    page = requests.post(f"{simulator.api_url}/tags", timeout=5)
-    hook = requests.post(f"{simulator.base_url}/webhook/x", timeout=5)
+    health = requests.get(f"{simulator.base_url}/healthz", timeout=60)
+    readiness = requests.get(f"{simulator.base_url}/healthz/readiness", timeout=60)
+    page = requests.post(f"{simulator.api_url}/tags", timeout=60)
+    hook = requests.post(f"{simulator.base_url}/webhook/x", timeout=60)
     assert (health.status_code, health.json()) == (200, {"status": "ok"})
     assert (readiness.status_code, readiness.json()) == (503, {"status": "error"})
     assert (page.status_code, page.headers["content-type"]) == (404, HTML)
     assert "Cannot POST /api/v1/tags" in page.text
     assert "Cannot POST /webhook/x" in hook.text
     simulator.clock.advance(61)
-    assert requests.get(f"{simulator.base_url}/healthz/readiness", timeout=5).json() == {"status": "ok"}
-    refused(requests.get(f"{simulator.api_url}/tags", timeout=5), 401, "Unauthorized")
+    assert requests.get(f"{simulator.base_url}/healthz/readiness", timeout=60).json() == {"status": "ok"}
+    refused(requests.get(f"{simulator.api_url}/tags", timeout=60), 401, "Unauthorized")
 
 
 # ---------------------------------------------------------------- bodies

@@ -45,7 +45,7 @@ class SimulatedService:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._pipe.close()
-        self._process.join(10)
+        self._process.join(60)
 
     def connection(self) -> dict[str, Any]:
         """The fields of the connection that leads to it, as Airflow's API takes them."""

@@ -103,7 +103,7 @@ class Waiting:
 
 def started(simulator: ServiceSimulator) -> str:
     """Start an execution on its webhook, as somebody else does whom a sensor waits for; its id."""
-    with requests.post(f"{simulator.base_url}/webhook/w", json={}, timeout=5) as answer:
+    with requests.post(f"{simulator.base_url}/webhook/w", json={}, timeout=60) as answer:
         return str(answer.json()["executionId"])
 
 
