@@ -28,7 +28,7 @@ AIRFLOW ?= 2.11 3.0 3.1 3.2 3.3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo acceptance live-server smoke-live smoke-stack test test-matrix test-live test-chaos test-delays test-mutation test-stack conformance bench bench-imports bench-starts bench-transfers bench-waiting bench-sizing bench-triggerer bench-pages bench-viewers stack-wheel docs pictures plots site release test-floors lint format constraints clean
+.PHONY: help demo acceptance live-server smoke-live smoke-stack test test-slow test-matrix test-live test-chaos test-delays test-mutation test-stack conformance bench bench-imports bench-starts bench-transfers bench-waiting bench-sizing bench-triggerer bench-pages bench-viewers stack-wheel docs pictures plots site release test-floors lint format constraints clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -36,11 +36,14 @@ help: ## list the targets
 demo: $(READY) ## run a DAG of the main job against the simulator (or SERVICE_URL, SERVICE_API_KEY)
 	$(BIN)/python -m scripts.demo
 
-# Some tests wait in real time, so two cores are busy only with three times as many processes. Each imports Airflow, for seconds.
-test: $(READY) ## run all tests but the live ones (COVERAGE=1: with branch coverage and its gate)
-	$(BIN)/python $(TESTS) $(if $(COVERAGE),--coverage) --first -n 6 $(PARALLEL)
+# Some tests wait in real time, so two cores are busy only with twice as many processes. Each imports Airflow, for seconds.
+test: $(READY) ## run the tests without a real server or deployment, but for the slow ones (COVERAGE=1: with branch coverage and its gate)
+	$(BIN)/python $(TESTS) $(if $(COVERAGE),--coverage) --first --slow=without -n 4 $(PARALLEL)
 	$(if $(COVERAGE),$(BIN)/slipcover --merge .coverage.json --out .coverage.json --fail-under 95)
 	$(BIN)/python -m tests.conformance.table --check simulator
+
+test-slow: $(READY) ## run the slow tests, which make test leaves out (tests/slow.py); about as long as make test
+	$(BIN)/python $(TESTS) --first --slow=only -n 4 $(PARALLEL)
 
 test-matrix: $(READY) ## follow docs/start.md on each Airflow and Python, then test all but the simulator on each Airflow (AIRFLOW="2.11 3.3": on some)
 	$(BIN)/nox --tags $(AIRFLOW)
@@ -57,7 +60,7 @@ endif
 test-chaos: $(READY) ## tasks between a bad network, workers that die and wrong clocks (SHORT=1: in minutes; CHAOS_SEED=...)
 	SHORT=$(SHORT) $(BIN)/python $(TESTS) tests/chaos
 
-test-delays: $(READY) ## all tests but the live ones, with answers delayed at random (SEED=3: as in that run; ONLY=tests/events: some)
+test-delays: $(READY) ## the tests of test and test-slow, with answers delayed at random (SEED=3: as in that run; ONLY=tests/events: some)
 	$(BIN)/python -m pytest -p tests.delays -n 8 $(PARALLEL) $(if $(SEED),--delays-seed $(SEED)) $(ONLY)
 
 test-mutation: $(MUTATION) ## mutate runs, waits, rows and more and show what no test notices (MODULE=rows/upsert_plan.py; FUNCTION=plan_upsert; SAMPLE=50: mutants of each); hours

@@ -24,6 +24,7 @@ TABLE = FOLDER / "table.md"
 SUITES = (
     "lint",
     "test COVERAGE=1",
+    "test-slow",
     "docs",
     "test-floors",
     *(f"test-matrix AIRFLOW={version}" for version in ("2.11", "3.0", "3.1", "3.2", "3.3")),

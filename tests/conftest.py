@@ -28,6 +28,7 @@ from .airflow_features import AIRFLOW, skip_what_airflow_lacks
 from .conformance.outcomes import Outcomes
 from .live.servers import GENERATIONS
 from .set_clock import SetClock
+from .slow import BELONG, deselect
 
 if TYPE_CHECKING:
     from s3fs import S3FileSystem
@@ -64,6 +65,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="single",
         help="how the real server is deployed: one process with SQLite, or queue mode with PostgreSQL and a worker",
     )
+    parser.addoption("--slow", choices=tuple(BELONG), default="with", help="with, without, or only slow tests")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -94,6 +96,7 @@ def pytest_collection(session: pytest.Session) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep all processors busy to the end. On a real server, the files that need it stay together instead."""
+    deselect(config, items)
     if hasattr(config, "workerinput") and config.getoption("--target") == "simulator":
         from .distribution import spread_folders
 

@@ -20,6 +20,7 @@ NEED_THE_API = (
     "tests/dags/test_mcp_examples.py",
     "tests/dags/test_run_examples.py",
     "tests/dags/test_waits.py",
+    "tests/docs/test_guide_dags.py",
     "tests/docs/test_hook_dag.py",
     "tests/docs/test_task_pages.py",
     "tests/docs/test_whole_dag.py",

@@ -30,6 +30,7 @@ def call(home: Path, *words: object, **variables: str) -> subprocess.CompletedPr
     )
 
 
+@pytest.mark.slow
 @airflow_features.commands_of_providers
 def test_files_are_deployed_without_a_database(simulator, client, folder, tmp_path):
     """As a command of Airflow; tests/docs/test_deploy_from_ci.py does the same without Airflow's command."""
@@ -44,6 +45,7 @@ def test_files_are_deployed_without_a_database(simulator, client, folder, tmp_pa
     assert simulator.api_key not in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_a_process_that_is_told_to_end_says_what_keeps_running(simulator, client, tmp_path):
     simulator.create_webhook_workflow("Slow", path="slow", behaviour="long", seconds=60)
     home = {"AIRFLOW_HOME": str(tmp_path), "AIRFLOW_CONN_SERVICE_DEFAULT": simulator.connection_json()}
@@ -95,6 +97,7 @@ def has_both_as_before(client):
     }
 
 
+@pytest.mark.slow
 def test_a_second_signal_does_not_end_the_rollback_of_a_deployment(client, half_deployed):
     process = half_deployed(stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
@@ -116,6 +119,7 @@ def begin_session() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+@pytest.mark.slow
 def test_a_deployment_whose_terminal_is_gone_is_rolled_back(client, half_deployed):
     terminal, its_end = os.openpty()
     process = half_deployed(
@@ -133,6 +137,7 @@ def test_a_deployment_whose_terminal_is_gone_is_rolled_back(client, half_deploye
     assert has_both_as_before(client)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["lines", "json"])
 def test_a_reader_that_leaves_does_not_end_a_deployment(simulator, client, folder, tmp_path, form):
     home = {"AIRFLOW_HOME": str(tmp_path), "AIRFLOW_CONN_SERVICE_DEFAULT": simulator.connection_json()}
@@ -153,6 +158,7 @@ def test_a_reader_that_leaves_does_not_end_a_deployment(simulator, client, folde
     assert sorted(one.name for one in client.workflows.list()) == ["child", "parent"]
 
 
+@pytest.mark.slow
 def test_the_status_of_a_process(simulator, folder, tmp_path):
     variable = {"AIRFLOW_CONN_SERVICE_DEFAULT": simulator.connection_json()}
 

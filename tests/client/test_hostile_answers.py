@@ -160,6 +160,7 @@ def fate(tiny: TinyServer, call: str) -> Exception | None:
     return None
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of http.cookiejar
 @pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
 def test_any_answer_raises_only_exceptions_of_the_client(hostile: bytes) -> None:
@@ -240,6 +241,7 @@ def any_server() -> Iterator[tuple[TinyServer, list[bytes]]]:
         yield tiny, answers
 
 
+@pytest.mark.slow
 @settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 @given(hostile=ANSWERS, call=st.sampled_from(sorted(CALLS)))
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -259,6 +261,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS
 
 
+@pytest.mark.slow
 @given(
     st.recursive(PLAIN, lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner)),
     st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"]),

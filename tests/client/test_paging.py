@@ -86,12 +86,14 @@ def test_pages_that_lead_nowhere_are_an_error(stuck: Endless, says: str, asked: 
     assert stuck.asked == asked
 
 
+@pytest.mark.slow
 def test_a_skip_list_without_an_end_is_an_error() -> None:
     endless = Endless(lambda number: [{"n": number}])
     with pytest.raises(PagingError, match="after 250,000 pages"):
         deque(follow_skip(endless, page_size=1, limit=None), maxlen=0)
 
 
+@pytest.mark.slow
 def test_a_long_list_takes_little_memory() -> None:
     pages = 20_000
     long = Endless(lambda number: [{"text": f"{number} {'x' * 2000}"}], cursor=lambda number: f"{number} {'y' * 2000}")

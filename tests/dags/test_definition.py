@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.simulator._samples import webhook_workflow
 from scripts.dag_runner import run_dag
@@ -45,6 +47,7 @@ with DAG("definitions", schedule=None) as dag:
 """
 
 
+@pytest.mark.slow
 def test_expressions_and_results(client: ServiceClient, tmp_path: Path) -> None:
     path = tmp_path / "definitions.py"
     path.write_text(DAG_FILE)

@@ -52,6 +52,7 @@ def test_alert(
     assert notice["details"] == {"logical_date": "2026-01-31 00:00:00+00:00" if logical_date else ""}
 
 
+@pytest.mark.slow
 def test_asset_event(
     run: Run, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -49,6 +49,7 @@ def test_first_with_a_host_and_a_key(
     assert call.body["requested_by"].startswith("manual__")
 
 
+@pytest.mark.slow
 def test_activate_and_wait(run: Run, client: ServiceClient) -> None:
     state, runs = run("example_service_activate_and_wait")
 
@@ -59,6 +60,7 @@ def test_activate_and_wait(run: Run, client: ServiceClient) -> None:
     assert [one.status for one in client.executions.list(workflow_id=workflow.id)] == ["success"]
 
 
+@pytest.mark.slow
 def test_activate_and_wait_again_changes_nothing_else(run: Run, client: ServiceClient) -> None:
     assert run("example_service_activate_and_wait")[0] == "success"
     workflow = find_workflow(client, "Airflow example: activate and wait")
@@ -74,6 +76,7 @@ def test_activate_and_wait_again_changes_nothing_else(run: Run, client: ServiceC
     assert len(list(client.workflows.list())) == 1
 
 
+@pytest.mark.slow
 def test_upsert_rows_from_mapped_tasks_twice(run: Run, client: ServiceClient) -> None:
     for _ in range(2):
         state, runs = run("example_service_upsert_rows")
@@ -167,6 +170,7 @@ def test_desired_state_twice(run: Run, client: ServiceClient) -> None:
         assert {one.name: one.type for one in table.columns or ()} == {"name": "string", "since": "date"}
 
 
+@pytest.mark.slow
 def test_export_table(run: Run, client: ServiceClient, tmp_path: Path) -> None:
     assert run("example_service_upsert_rows")[0] == "success"
 
@@ -195,6 +199,7 @@ def test_query_to_table_twice(run: Run, client: ServiceClient, tmp_path: Path, m
     assert (rows["a-1"]["id"], rows["a-1"]["amount"]) == (first["id"], 11)
 
 
+@pytest.mark.slow
 def test_table_to_parquet(run: Run, simulator: ServiceSimulator, tmp_path: Path) -> None:
     assert run("example_service_upsert_rows")[0] == "success"
 
@@ -231,6 +236,7 @@ def test_main_job(run: Run, client: ServiceClient) -> None:
     assert sum(1 for _ in client.data_table_rows.list(table.id)) == 100
 
 
+@pytest.mark.slow
 def test_main_job_without_source_control(run: Run, simulator: ServiceSimulator) -> None:
     simulator.state.licensed = False
 
@@ -247,6 +253,7 @@ def test_every_example_has_a_test(path: Path) -> None:
     assert any(path.stem in text for text in tests)
 
 
+@pytest.mark.slow
 def test_sub_workflow(run: Run, client: ServiceClient) -> None:
     for _ in range(2):
         state, runs = run("example_service_sub_workflow")

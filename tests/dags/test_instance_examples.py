@@ -25,6 +25,7 @@ def held(client: ServiceClient) -> dict[str, tuple[str, bool]]:
     return {one.name: (one.id, one.active) for one in listed}
 
 
+@pytest.mark.slow
 def test_deploy_folder_and_the_export_is_the_folder(run: Run, client: ServiceClient, tmp_path: Path) -> None:
     for _ in range(2):
         state, runs = run("example_service_deploy_folder", copies=str(tmp_path))
@@ -50,6 +51,7 @@ def test_deploy_folder_is_rolled_back_when_a_workflow_is_refused(
     assert list(client.tags.list()) == []
 
 
+@pytest.mark.slow
 def test_weekly_backup(run: Run, client: ServiceClient, tmp_path: Path) -> None:
     assert run("example_service_deploy_folder", copies=str(tmp_path / "copies"))[0] == "success"
     before = {one.name: one.updated_at for one in client.workflows.list()}
@@ -64,6 +66,7 @@ def test_weekly_backup(run: Run, client: ServiceClient, tmp_path: Path) -> None:
     assert {one.name: one.updated_at for one in client.workflows.list()} == before
 
 
+@pytest.mark.slow
 def test_promote(
     run: Run, client: ServiceClient, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

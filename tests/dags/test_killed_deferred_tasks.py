@@ -149,6 +149,7 @@ def trigger_for(execution_id: str) -> ServiceExecutionTrigger:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_only_a_task_that_somebody_ended_stops_its_execution(
     case: Case, cases: dict[str, tuple[str, DeferredTask]], output: Path, running_simulator: ServiceSimulator

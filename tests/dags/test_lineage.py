@@ -29,6 +29,7 @@ PROGRAM = (
 )
 
 
+@pytest.mark.slow
 def test_what_the_real_provider_writes_down(simulator: ServiceSimulator, client: ServiceClient, tmp_path: Path) -> None:
     columns = [{"name": "sku", "type": "string"}, {"name": "stock", "type": "number"}]
     table = client.data_tables.create("stock", columns)

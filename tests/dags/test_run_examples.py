@@ -43,6 +43,7 @@ def pushed(dag_id: str) -> dict[str, Any]:
     return {key: json.loads(value) for key, value in rows}
 
 
+@pytest.mark.slow
 def test_run_and_wait(run: Run, client: ServiceClient) -> None:
     state, runs = run("example_service_run_and_wait")
 
@@ -75,6 +76,7 @@ def time_flies(simulator: ServiceSimulator) -> Iterator[None]:
         thread.join()
 
 
+@pytest.mark.slow
 def test_fan_out(run: Run, client: ServiceClient, simulator: ServiceSimulator) -> None:
     # Airflow runs the mapped tasks of a test one after the other: with a real second each they would take minutes.
     with time_flies(simulator):
@@ -90,6 +92,7 @@ def test_fan_out(run: Run, client: ServiceClient, simulator: ServiceSimulator) -
     assert int(gathered[0]) == PARTS
 
 
+@pytest.mark.slow
 def test_taskflow(run: Run, simulator: ServiceSimulator) -> None:
     service = SimulatedService(simulator)
     service.workflow("Sync region", output=[{"rows": 3}, {"rows": 4}])

@@ -20,6 +20,7 @@ def workflow_id(simulator: ServiceSimulator) -> str:
     return str(simulator.create_webhook_workflow(path="w")["id"])
 
 
+@pytest.mark.slow
 def test_a_failed_poll_is_tried_again(simulator: ServiceSimulator, workflow_id: str) -> None:
     executions = {mode: simulator.start_execution(workflow_id) for mode in MODES}
     for one in executions.values():
@@ -35,6 +36,7 @@ def test_a_failed_poll_is_tried_again(simulator: ServiceSimulator, workflow_id: 
     }
 
 
+@pytest.mark.slow
 def test_a_failed_poll_that_a_person_must_fix_is_not_tried_again(simulator: ServiceSimulator, workflow_id: str) -> None:
     executions = {mode: simulator.start_execution(workflow_id) for mode in MODES}
     simulator.inject("status", times=None, path="/executions/[0-9]+$", status=403)

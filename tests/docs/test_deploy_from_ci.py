@@ -86,6 +86,7 @@ def names(client: ServiceClient) -> list[str]:
     return sorted(one.name for one in client.workflows.list())
 
 
+@pytest.mark.slow
 def test_the_shell_script_deploys_once(
     ci: Ci, client: ServiceClient, checkout: Path, simulator: ServiceSimulator
 ) -> None:
@@ -102,6 +103,7 @@ def test_the_shell_script_deploys_once(
     assert not report.exists()
 
 
+@pytest.mark.slow
 def test_the_shell_script_fails_and_changes_nothing(ci: Ci, client: ServiceClient, checkout: Path) -> None:
     (checkout / "workflows" / "child.json").unlink()
 
@@ -109,6 +111,7 @@ def test_the_shell_script_fails_and_changes_nothing(ci: Ci, client: ServiceClien
     assert names(client) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("-e",)], ids=["sh", "sh -e"])
 def test_the_shell_script_ends_with_a_failed_deployment(
     ci: Ci, client: ServiceClient, simulator: ServiceSimulator, options: tuple[str, ...]
@@ -122,6 +125,7 @@ def test_the_shell_script_ends_with_a_failed_deployment(
     assert names(client) == []
 
 
+@pytest.mark.slow
 def test_the_workflow_file_plans_and_deploys(ci: Ci, client: ServiceClient) -> None:
     assert ci.job("plan") == 0
     assert "create" in ci.summary.read_text()

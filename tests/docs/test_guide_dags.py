@@ -27,6 +27,7 @@ def states(tasks: list[Any]) -> dict[str, str]:
     return {one.task_id: one.state for one in tasks}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("database")
 @pytest.mark.parametrize(("approved", "published"), [(True, "success"), (False, "skipped")])
 def test_a_person_decides_days_later(service: SimulatedService, approved: bool, published: str) -> None:
@@ -77,6 +78,7 @@ def test_the_output_of_an_execution_that_airflow_did_not_start(simulator: Servic
     assert state == "success", tasks
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("database")
 def test_each_day_of_a_backfill_runs_the_workflow_for_that_day(simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook(), name="Import orders")

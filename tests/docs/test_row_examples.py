@@ -16,6 +16,7 @@ from tests.shop import shop
 from .row_examples import upsert_of_prices
 
 
+@pytest.mark.slow
 def test_rows_are_changed_in_place_and_then_unchanged(simulator: ServiceSimulator, client: ServiceClient) -> None:
     table = client.data_tables.create(
         "prices", [{"name": "sku", "type": "string"}, {"name": "price", "type": "number"}]
@@ -38,6 +39,7 @@ def test_rows_are_changed_in_place_and_then_unchanged(simulator: ServiceSimulato
     }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("database")
 def test_a_table_is_kept_equal_to_a_query(
     simulator: ServiceSimulator, client: ServiceClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -27,6 +27,7 @@ def test_every_page_is_in_the_navigation() -> None:
     assert len(set(listed)) == len(listed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", ["Operators", "Transfers", "Sensors", "Notifier", "Task decorator"])
 def test_everything_that_a_task_can_be_has_an_example(group: str) -> None:
     names = [name for page in api_pages()[group] for module in page.modules for name in public_names(module)]

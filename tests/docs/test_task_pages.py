@@ -19,6 +19,7 @@ from .rotation_example import rotate
 FUNCTIONS = Path(__file__).parent / "functions"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("database")
 @pytest.mark.parametrize(("missing", "chosen"), [(3, "order"), (0, "done")])
 def test_the_output_decides_what_runs(simulator: ServiceSimulator, missing: int, chosen: str) -> None:
@@ -45,6 +46,7 @@ def test_a_task_uses_the_output_of_a_run(simulator: ServiceSimulator) -> None:
     assert dag.get_task("count_orders").python_callable(output) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("database")
 def test_a_mapped_operator_with_limits_runs_for_each_item(simulator: ServiceSimulator) -> None:
     workflow = put(simulator, webhook("sync"), name="Sync region")
@@ -81,6 +83,7 @@ def test_a_sensor_waits_for_a_row(simulator: ServiceSimulator, client: ServiceCl
     assert ready().xcom_value["number"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("database")
 def test_what_failed_in_an_outage_is_retried(simulator: ServiceSimulator) -> None:
     workflow = put(simulator, webhook("sync"), name="Sync")
@@ -98,6 +101,7 @@ def test_what_failed_in_an_outage_is_retried(simulator: ServiceSimulator) -> Non
     assert sorted(map(str, retried)) == sorted(failed)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("database")
 def test_after_maintenance_the_same_workflows_are_active(simulator: ServiceSimulator, client: ServiceClient) -> None:
     tag = client.tags.create("uses-database")

@@ -25,6 +25,7 @@ from .watching import INTERVAL, AssetState, ids, polled, polls, watcher
 pytestmark = airflow_features.asset_watchers
 
 
+@pytest.mark.slow
 @in_event_loop
 async def test_each_end_is_reported_once_in_any_order(simulator: ServiceSimulator, workflow_id: str) -> None:
     old = simulator.start_execution(workflow_id, status="success")
@@ -97,6 +98,7 @@ async def test_only_wanted_ends_of_the_workflow_are_reported(simulator: ServiceS
     await triggerer.shut_down()
 
 
+@pytest.mark.slow
 @in_event_loop
 async def test_one_that_runs_for_long_and_one_that_sleeps(simulator: ServiceSimulator, workflow_id: str) -> None:
     triggerer = PersistingTriggerer()
@@ -147,6 +149,7 @@ async def test_one_that_younger_ones_overtook_in_the_queue_is_reported_if_it_end
         await triggerer.shut_down()
 
 
+@pytest.mark.slow
 @in_event_loop
 async def test_an_execution_that_was_not_kept_is_dropped(simulator: ServiceSimulator, workflow_id: str) -> None:
     gone, kept = (simulator.start_execution(workflow_id) for _ in range(2))
@@ -173,6 +176,7 @@ def reads(simulator: ServiceSimulator) -> list[tuple[str, int]]:
     return [(one, status) for one, status in requests if one.isdigit()]
 
 
+@pytest.mark.slow
 @in_event_loop
 async def test_an_execution_that_cannot_be_read_hides_no_other(
     simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture
@@ -255,6 +259,7 @@ async def test_watchers_share_one_poll(simulator: ServiceSimulator, workflow_id:
     await triggerer.shut_down()
 
 
+@pytest.mark.slow
 @in_event_loop
 async def test_faults_are_logged_and_survived(
     simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -364,6 +369,7 @@ def test_stored_arguments_and_sharing_depend_only_on_relevant_arguments() -> Non
     json.dumps(one.serialize())
 
 
+@pytest.mark.slow
 @in_event_loop
 async def test_an_outage_is_reported_once_and_its_end_once(
     simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture

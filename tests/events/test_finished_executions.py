@@ -133,6 +133,7 @@ class Listener:
         assert set(self.reported) <= must | self._may_tell, "had ended before the beginning"
 
 
+@pytest.mark.slow
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_each_end_is_reported_once(simulator: ServiceSimulator, data: st.DataObject) -> None:
@@ -197,6 +198,7 @@ class Watch:
 MOVES = [("running", "waiting"), ("waiting", "running"), ("new", "running")]
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize("moment", range(1, 8))
 @pytest.mark.parametrize(("before", "after"), MOVES)
 def test_an_execution_that_moves_on_during_a_poll_is_not_lost(

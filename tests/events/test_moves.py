@@ -55,6 +55,7 @@ async def reports_what_ends_from_now_on(simulator: ServiceSimulator, workflow_id
     await triggerer.shut_down()
 
 
+@pytest.mark.slow
 @airflow_features.kept_cursors
 @in_event_loop
 async def test_another_database_is_logged_and_watched_from_now_on(
@@ -71,6 +72,7 @@ async def test_another_database_is_logged_and_watched_from_now_on(
     assert caplog.text.count("now 5 is the newest") == 1
 
 
+@pytest.mark.slow
 @airflow_features.kept_cursors
 @in_event_loop
 async def test_another_address_is_logged_and_watched_from_now_on(
@@ -88,6 +90,7 @@ async def test_another_address_is_logged_and_watched_from_now_on(
     assert f"was watched at {simulator.base_url}; the watch starts from scratch at {other.base_url}" in caplog.text
 
 
+@pytest.mark.slow
 @in_event_loop
 async def test_a_connection_that_moves_while_it_is_watched(
     simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -112,6 +115,7 @@ async def test_a_connection_that_moves_while_it_is_watched(
     await triggerer.shut_down()
 
 
+@pytest.mark.slow
 @in_event_loop
 async def test_the_newest_execution_is_deleted(
     simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture

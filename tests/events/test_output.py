@@ -81,6 +81,7 @@ async def test_output_that_cannot_be_read_loses_no_event(
     assert "The output of execution 1 cannot be read" in caplog.text
 
 
+@pytest.mark.slow
 @airflow_features.kept_cursors
 @in_event_loop
 async def test_output_that_cannot_be_read_within_a_minute_holds_up_no_watch(

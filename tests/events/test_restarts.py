@@ -18,6 +18,7 @@ from .watching import AssetState, StateOfManyAssets, ids, polled, polls, watcher
 pytestmark = airflow_features.asset_watchers
 
 
+@pytest.mark.slow
 @airflow_features.kept_cursors
 @in_event_loop
 async def test_a_restart_misses_nothing_and_repeats_nothing(simulator: ServiceSimulator, workflow_id: str) -> None:
@@ -72,6 +73,7 @@ async def test_a_watcher_that_joins_a_shared_poll_continues_where_it_was(
     await triggerer.shut_down()
 
 
+@pytest.mark.slow(one_in=4)
 @airflow_features.kept_cursors
 @pytest.mark.parametrize(
     ("death", "stored", "again"),
@@ -107,6 +109,7 @@ async def test_no_event_is_lost_when_the_triggerer_dies(
     await second.shut_down()
 
 
+@pytest.mark.slow
 @airflow_features.kept_cursors
 @in_event_loop
 async def test_an_event_is_recorded_as_soon_as_it_is_stored(simulator: ServiceSimulator, workflow_id: str) -> None:
@@ -158,6 +161,7 @@ async def test_an_event_that_airflow_drops_is_not_recorded(
     await triggerer.shut_down()
 
 
+@pytest.mark.slow
 @airflow_features.kept_cursors
 @in_event_loop
 async def test_ends_that_take_long_to_read_hold_up_no_others(
@@ -191,6 +195,7 @@ async def test_ends_that_take_long_to_read_hold_up_no_others(
     await triggerer.shut_down()
 
 
+@pytest.mark.slow
 @airflow_features.kept_cursors
 @in_event_loop
 async def test_the_cursor_is_written_only_when_it_has_moved(simulator: ServiceSimulator, workflow_id: str) -> None:
@@ -234,6 +239,7 @@ async def test_a_watcher_of_several_assets_works_without_a_state(
     await triggerer.shut_down()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", ["[]", '{"floor": "x"}', "7", '{"floor": 1}'])
 @in_event_loop
 async def test_a_kept_value_that_is_not_a_cursor_is_replaced(
@@ -253,6 +259,7 @@ async def test_a_kept_value_that_is_not_a_cursor_is_replaced(
     await triggerer.shut_down()
 
 
+@pytest.mark.slow
 @in_event_loop
 async def test_a_watcher_that_airflow_takes_away_reports_nothing_more(
     simulator: ServiceSimulator, workflow_id: str

@@ -54,6 +54,7 @@ async def reported(triggerer: PersistingTriggerer, number: int, executions: set[
     await until(lambda: executions <= set(ids(triggerer.events(number))))
 
 
+@pytest.mark.slow
 @in_event_loop
 async def test_each_selection_reports_the_ends_of_its_workflows(
     simulator: ServiceSimulator, client: ServiceClient, workflow: Workflow
@@ -95,6 +96,7 @@ async def test_each_selection_reports_the_ends_of_its_workflows(
     await triggerer.shut_down()
 
 
+@pytest.mark.slow
 @in_event_loop
 async def test_workflows_join_and_leave_a_tag_while_it_is_watched(
     simulator: ServiceSimulator, client: ServiceClient, workflow: Workflow
@@ -118,6 +120,7 @@ async def test_workflows_join_and_leave_a_tag_while_it_is_watched(
     await triggerer.shut_down()
 
 
+@pytest.mark.slow
 @airflow_features.shared_polls
 @in_event_loop
 async def test_watchers_of_a_tag_read_its_workflows_together_and_seldom(

@@ -1,7 +1,7 @@
 """Everything that reads answers of the service gets hostile ids, names, numbers and types.
 
 Whatever answer a surface gets, it ends with a value or with a named error, and writes no file outside its folder. A
-failure names the surface and the seed; ``SEEDS=100 make test`` tries more seeds.
+failure names the surface and the seed; ``SEEDS=100 make test test-slow`` tries more seeds.
 """
 
 from __future__ import annotations
@@ -90,6 +90,7 @@ def test_a_surface_works_on_the_service_as_it_is(place: Callable[[], Place], nam
     assert outcome(SURFACES[name], place()) in ("a value", AirflowSkipException.__name__)
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize("name", SURFACES)
 def test_a_surface_ends_with_a_value_or_a_named_error(
     place: Callable[[], Place], tmp_path: Path, counts: dict[str, Counter[str]], name: str

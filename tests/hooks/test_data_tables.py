@@ -57,6 +57,7 @@ def test_a_frame_is_upserted_and_comes_back(hook, table, held, writes, library) 
     assert writes() == []
 
 
+@pytest.mark.slow
 def test_a_generator_fills_a_table_that_does_not_exist(hook, client) -> None:
     rows = ({"n": n, "text": str(n)} for n in range(25_000))
     result = hook.data_tables.load(rows, data_table_name="numbers", create_table=True, mode="replace")

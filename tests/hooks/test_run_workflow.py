@@ -78,6 +78,7 @@ def test_an_execution_that_does_not_end_in_time_is_stopped(
     assert statuses(simulator, workflow_id) == ["canceled"]
 
 
+@pytest.mark.slow
 def test_a_run_that_is_not_kept(run_workflow: RunWorkflow, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook(mode="lastNode"), DONE, saveDataSuccessExecution="none")
     nothing = dict.fromkeys(("execution_id", "status", "started_at", "stopped_at", "url"))

@@ -108,6 +108,7 @@ def test_a_conflict_is_skipped(changed, restore, second_client, client):
     assert next(iter(second_client.variables.list())).value == "us"
 
 
+@pytest.mark.slow
 def test_a_conflict_is_updated_and_further_objects_are_left_alone(changed, restore, second_client, client):
     preview = restore(on_conflict="update", preview=True)
     assert preview["outcome"] == "planned"
@@ -308,6 +309,7 @@ def test_the_archive_is_complete_or_absent(simulator, client, back_up, tmp_path,
     assert datetime.fromisoformat(manifest["made_at"]) <= datetime.now(UTC)
 
 
+@pytest.mark.slow
 def test_the_archive_is_in_object_storage(client, execute, second, second_client, bucket):
     fill(client)
     address = bucket.address("backups/one.zip")

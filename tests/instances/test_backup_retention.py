@@ -113,6 +113,7 @@ def test_in_the_current_folder(execute, folder, monkeypatch):
     assert (done["deleted"], names(folder)) == (1, ["b.zip"])
 
 
+@pytest.mark.slow
 def test_in_object_storage(execute, deploy, bucket):
     deploy([child()])
     bucket.write("other/a.zip", b"PK")

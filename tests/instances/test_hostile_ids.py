@@ -121,6 +121,7 @@ def test_an_archive_that_could_not_be_restored_fails_the_backup_and_the_former_o
     assert below(tmp_path) == ["backup.zip"]
 
 
+@pytest.mark.slow
 def test_a_backup_in_object_storage_is_read_back_as_well(execute, unrestorable, bucket):
     execute(ServiceBackupOperator, path=bucket.address("backup.zip"))
     before = bucket.files.cat(f"{bucket.name}/backup.zip")

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 from airflow_provider_service._core.instances.backup_archive import ArchiveReader
 from airflow_provider_service._core.instances.restore import Restore
 from airflow_provider_service._core.instances.restore_reading import read_backup
@@ -86,6 +88,7 @@ def fate(data: bytes, client: ServiceClient) -> str:
     return "planned"
 
 
+@pytest.mark.slow
 def test_every_mutated_archive_is_planned_or_refused_by_name(members: Members, second_client: ServiceClient) -> None:
     draw, fates = random.Random(SEED), Counter[str]()
     for number in range(MUTATIONS):

@@ -229,6 +229,7 @@ def test_a_server_that_cannot_archive(client, simulator, deploy, family):
     assert state_of(client) == family
 
 
+@pytest.mark.slow
 def test_the_next_attempt_finishes_whatever_the_last_request_was(simulator, client, deploy):
     def begin():
         simulator.reset()

@@ -34,6 +34,7 @@ with ServiceClient(ServiceConfig(base_url=sys.argv[1], api_key=sys.argv[2])) as 
 WRITES = 22
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("on_conflict", "step"), [("fail", 1), ("skip", 3), ("update", 3)])
 def test_the_next_attempt_finishes_whatever_the_last_request_was(
     client, second, second_client, execute, tmp_path, on_conflict, step
@@ -73,6 +74,7 @@ def held(client):
     return state_of(client), variables, len(list(client.credentials.list()))
 
 
+@pytest.mark.slow(one_in=3)
 @pytest.mark.parametrize(("seed", "on_conflict"), [(1, "fail"), (3, "skip"), (5, "update")])
 def test_the_next_attempt_finishes_what_was_killed(client, second, second_client, execute, tmp_path, seed, on_conflict):
     path = str(tmp_path / "backup.zip")

@@ -46,6 +46,7 @@ def written(simulator):
     return [one for one in simulator.requests if one.method != "GET"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [

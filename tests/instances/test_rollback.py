@@ -110,6 +110,7 @@ WRITES = [
 ]
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize("is_done", [False, True], ids=["refused", "refused but done"])
 @pytest.mark.parametrize(("method", "path"), WRITES)
 def test_a_failure_of_any_write_is_rolled_back(client, simulator, deploy, before, method, path, is_done):

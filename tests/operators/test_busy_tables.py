@@ -72,6 +72,7 @@ def test_an_update_misses_no_row_because_earlier_ones_are_deleted(execute, busy_
     assert held("active") == [(True,)] * (ROWS - DELETED)
 
 
+@pytest.mark.slow
 def test_an_upsert_inserts_no_key_twice_because_earlier_rows_are_deleted(repair, busy_table, held):
     assert repair([{**key, "active": True} for key in KEYS], ["shop", "sku"]) == (0, ROWS, 0, 0)
     assert held("shop", "sku") == [(key["shop"], key["sku"]) for key in KEYS[DELETED:]]

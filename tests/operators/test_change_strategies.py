@@ -43,6 +43,7 @@ def kinds(writes, table):
     return lambda: [one.replace(f"/data-tables/{table.id}/", "") for one in writes()]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("filled")
 def test_updating_keeps_ids_and_costs_a_call_for_each_group(upsert, held, kinds, caplog):
     before = held("id", "createdAt", "shop", "active", "sold_at")
@@ -78,6 +79,7 @@ def test_rows_between_those_that_are_replaced_stay(upsert, held, kinds):
     assert dict(held("sku", "stock")) == {row["sku"]: row["stock"] for row in new}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("filled")
 @pytest.mark.parametrize(("groups", "calls"), [(MAX_UPDATE_CALLS, [UPDATE] * 100), (101, [DELETE, INSERT, DELETE])])
 def test_by_default_rows_are_replaced_when_there_are_many_groups(upsert, held, kinds, groups, calls):
@@ -88,6 +90,7 @@ def test_by_default_rows_are_replaced_when_there_are_many_groups(upsert, held, k
     assert dict(held("sku", "stock")) == {row["sku"]: row["stock"] for row in new}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("filled")
 @pytest.mark.parametrize("policy", ["update_all", "fail"])
 def test_replacing_needs_a_policy_that_repairs(client, table, upsert, kinds, policy):
@@ -131,6 +134,7 @@ def test_a_key_that_may_not_delete_duplicates_nothing(simulator, table, held):
     assert held("stock") == [(number,) for number in range(300)]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("filled")
 def test_by_default_a_key_that_may_not_delete_changes_rows_in_place(simulator, table, held, caplog):
     before = held("id", "createdAt", "sku")
@@ -144,6 +148,7 @@ def test_by_default_a_key_that_may_not_delete_changes_rows_in_place(simulator, t
     assert "dataTableRow:delete" in caplog.text
 
 
+@pytest.mark.slow
 def test_by_default_two_thousand_different_changes_take_a_tenth_of_the_calls_at_most(simulator, client, table, upsert):
     client.data_table_rows.insert(table.id, rows_with(lambda number: number, 2_000))
     simulator.clear_requests()
@@ -181,6 +186,7 @@ CUTS = [
 ]
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize(("strategy", "policy", "cut", "acts"), CUTS)
 def test_a_break_between_any_two_calls_is_repaired_by_the_next_run(
     client, simulator, table, held, strategy, policy, cut, acts

@@ -182,6 +182,7 @@ def test_its_documentation_names_every_argument(operator):
     assert all(f":class:`{base.__name__}`" in texts[0] for base in bases)
 
 
+@pytest.mark.slow(one_in=5)
 @every_operator
 def test_a_template_that_renders_to_nothing_is_refused(operator):
     for name in operator.template_fields:

@@ -270,6 +270,7 @@ def test_deletions_are_limited_and_the_rest_is_for_the_next_run(execute, client,
     assert {*first["execution_ids"], *second["execution_ids"]} == set(ids)
 
 
+@pytest.mark.slow
 def test_a_selection_of_several_pages_is_deleted_in_whole(execute, client, simulator, workflow_id):
     for _ in range(270):
         simulator.start_execution(workflow_id, status="success")

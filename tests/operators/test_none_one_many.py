@@ -263,6 +263,7 @@ def filled_in(value, names):
     return [filled_in(one, names) for one in value] if isinstance(value, list) else value
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize("number", range(3), ids=["none", "one", "many"])
 @pytest.mark.parametrize("name", CASES)
 def test_none_one_and_many(execute, names, name, number):
@@ -386,6 +387,7 @@ def test_every_method_that_takes_many_things_has_a_case() -> None:
     assert methods_that_take_many() == METHODS.keys()
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize("number", range(3), ids=["none", "one", "many"])
 @pytest.mark.parametrize("name", METHODS)
 def test_methods_take_none_one_and_many(names, client, name, number):

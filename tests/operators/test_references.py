@@ -239,6 +239,7 @@ def contents_of(world: World, project_id: str) -> list[str]:
     return [world.create(kind, name, project_id) for kind, name in kinds.items()]
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize("by", ["id", "name"])
 @each_of([one for one in REFERENCES if one[0].__name__ not in BETWEEN_INSTANCES])
 def test_it_acts_on_the_object_of_the_id_or_name(execute, simulator, world, operator, reference, by):
@@ -258,6 +259,7 @@ def test_it_acts_on_the_object_of_the_id_or_name(execute, simulator, world, oper
     assert any(proof in one for one in requests for proof in proofs), requests
 
 
+@pytest.mark.slow(one_in=5)
 @each_of([(operator, one) for operator, one in REFERENCES if KINDS[one.id_field] not in UNIQUE])
 def test_an_ambiguous_name_lists_the_candidates_with_their_projects(execute, simulator, world, operator, reference):
     kind = KINDS[reference.id_field]
@@ -276,6 +278,7 @@ def test_an_ambiguous_name_lists_the_candidates_with_their_projects(execute, sim
     assert {one.method for one in simulator.requests} == {"GET"}
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize("difference", ["case", "blanks", "nothing alike"])
 @every_reference
 def test_an_unknown_name_is_an_error_that_names_what_was_probably_meant(

@@ -16,6 +16,7 @@ def insert(client, table):
     return lambda *rows: client.data_table_rows.insert(table.id, list(rows))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["remove_copies", "keep_newest"])
 def test_duplicates_of_a_late_insert_are_repaired(simulator, client, table, held, repair, policy):
     rows = [{"sku": f"s{number}", "stock": number} for number in range(500)]

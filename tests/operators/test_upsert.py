@@ -124,6 +124,7 @@ def test_the_last_input_row_of_a_key_counts(upsert, held, caplog):
         upsert(rows, on_duplicate="fail")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("existing", [300, 3000])
 def test_many_rows_cost_few_requests(upsert, client, simulator, table, held, existing):
     rows = [{"sku": f"sku-{number:05}", "stock": number} for number in range(existing)]

@@ -78,6 +78,7 @@ def test_what_has_passed_is_not_run_again(checkout: Path) -> None:
     assert table.count("passed: ") == len(SUITES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_committed", [True, False])
 def test_after_a_change_everything_runs_again(checkout: Path, is_committed: bool) -> None:
     accept(checkout)

@@ -59,6 +59,7 @@ def unstable(folder: Path) -> str:
     return listed.read_text() if listed.exists() else ""
 
 
+@pytest.mark.slow
 def test_nothing_is_repeated_where_all_pass(tmp_path: Path) -> None:
     status, output = retest(tmp_path, PASSES)
 
@@ -66,6 +67,7 @@ def test_nothing_is_repeated_where_all_pass(tmp_path: Path) -> None:
     assert "once more" not in output
 
 
+@pytest.mark.slow
 def test_what_passes_alone_is_listed_and_fails_nothing(tmp_path: Path) -> None:
     status, output = retest(tmp_path, PASSES + FAILS_AT_FIRST)
 
@@ -74,6 +76,7 @@ def test_what_passes_alone_is_listed_and_fails_nothing(tmp_path: Path) -> None:
     assert "1 passed" in output.rpartition("once more, alone")[2]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not COVERAGE_PLUGIN, reason="measures coverage")
 def test_coverage_is_that_of_the_processes_of_the_first_run(tmp_path: Path) -> None:
     (tmp_path / "product.py").write_text("def double(number):\n    return 2 * number\n\ndef unused():\n    return 1\n")
@@ -92,6 +95,7 @@ def test_what_fails_again_fails_the_run(tmp_path: Path) -> None:
     assert "1 failed, 1 passed" in output.rpartition("once more, alone")[2]
 
 
+@pytest.mark.slow
 def test_a_setup_that_fails_for_many_tests_is_run_once_more(tmp_path: Path) -> None:
     status, output = retest(tmp_path, SHARED_SETUP_FAILS_AT_FIRST)
 
@@ -99,6 +103,7 @@ def test_a_setup_that_fails_for_many_tests_is_run_once_more(tmp_path: Path) -> N
     assert "20 passed" in output.rpartition("once more, alone")[2]
 
 
+@pytest.mark.slow
 def test_failures_in_many_files_are_no_accident(tmp_path: Path) -> None:
     for number in range(5):
         (tmp_path / f"test_other_{number}.py").write_text(FAILS)
@@ -110,6 +115,7 @@ def test_failures_in_many_files_are_no_accident(tmp_path: Path) -> None:
     assert "once more" not in output
 
 
+@pytest.mark.slow
 def test_tests_that_cannot_be_read_fail_the_run(tmp_path: Path) -> None:
     status, _ = retest(tmp_path, "import nothing_of_this_name\n")
 

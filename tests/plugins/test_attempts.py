@@ -36,6 +36,7 @@ def executions_in(text: str) -> list[str]:
     return re.findall("<td>([^<]*)</td></tr>", table)
 
 
+@pytest.mark.slow
 @airflow_features.state_of_tasks
 def test_each_attempt_is_shown_with_its_execution(reader, put_task, start, link):
     task_id = f"task_{uuid.uuid4().hex}"
@@ -123,6 +124,7 @@ def test_an_attempt_that_there_is_not_is_not_shown(reader, waiting_task, number)
     assert reader.get(f"{path}?try_number={number}").status_code == 404
 
 
+@pytest.mark.slow
 def test_a_task_that_is_tried_again_shows_what_each_attempt_has_run(airflow_app, browser_of, simulator):
     from airflow_provider_service.plugins._app import make_app
 

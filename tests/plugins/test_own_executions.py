@@ -184,6 +184,7 @@ def test_a_link_of_any_length_or_shape_shows_nothing(reader, put_task, simulator
         assert "failed before it started an execution" in reader.get(path).text
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     airflow_features.AIRFLOW.startswith("3.2."),
     reason="Airflow 3.2 serves a task that runs in the process of an API server before it has started to",

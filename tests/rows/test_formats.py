@@ -54,6 +54,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("rows")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ENDINGS)
 @given(rows=ROWS)
 def test_rows_of_all_types_come_back(folder: Path, ending: str, rows) -> None:
@@ -165,6 +166,7 @@ def test_parquet_of_others_is_read_as_values_of_python(folder: Path) -> None:
     assert (row["decimal"], str(row["day"]), row["word"], row["big"]) == (Decimal("1.10"), "1970-01-02", "x", 2**63)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_memory_does_not_grow_with_the_number_of_rows(folder: Path, ending: str) -> None:
     path = folder / f"many{ending}"
@@ -219,6 +221,7 @@ def test_parquet_without_pyarrow_names_the_extra(tmp_path: Path, monkeypatch: py
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ending", "begin", "more", "message"),
     [

@@ -42,6 +42,7 @@ def column(frame) -> list:
     return [row["x"] for row in rows_in(frame)]
 
 
+@pytest.mark.slow
 @given(ROWS)
 def test_stored_rows_come_back_from_every_library(rows) -> None:
     table = arrow_table(TYPES, rows)
@@ -174,6 +175,7 @@ def test_what_is_refused(given, message) -> None:
         list(rows_in(given))
 
 
+@pytest.mark.slow
 def test_a_stream_of_any_length_takes_the_same_memory() -> None:
     batch = pa.record_batch({"x": pa.array(range(5_000)), "y": pa.array(["some text"] * 5_000)})
 

@@ -35,6 +35,7 @@ LOADS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow(one_in=3)
 @pytest.mark.parametrize("name", LOADS)
 def test_the_next_load_completes_what_was_killed(simulator: ServiceSimulator, client: ServiceClient, name: str) -> None:
     options, first_seed = LOADS[name], seed_of_the_day()
@@ -97,6 +98,7 @@ with Spool() as spool:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [0, 1, 30_000])  # so many do not fit into the memory of a spool
 def test_a_load_that_is_killed_leaves_no_rows_on_disk(tmp_path: Path, rows: int) -> None:
     command = [sys.executable, "-c", SPOOLING, str(rows)]

@@ -90,6 +90,7 @@ def by_key(rows: list[dict[str, Any]], keys: tuple[str, ...]) -> dict[Any, dict[
     return {tuple(row[name] for name in keys): row for row in rows}
 
 
+@pytest.mark.slow
 @many
 @given(before=ROWS, rows=ROWS)
 def test_a_replace_makes_the_table_equal_in_the_order_of_the_source(loader: Loader, before, rows) -> None:
@@ -107,6 +108,7 @@ def test_an_append_keeps_what_is_there(loader: Loader, before, rows) -> None:
     assert loader.held() == before + rows
 
 
+@pytest.mark.slow
 @many
 @given(before=ROWS, rows=ROWS, keys=st.sampled_from([("k",), ("n",), ("d",), ("k", "n"), ("b", "k", "d")]))
 def test_an_upsert_that_deletes_makes_the_table_equal(loader: Loader, before, rows, keys) -> None:
@@ -127,6 +129,7 @@ def test_an_upsert_keeps_rows_with_other_keys(loader: Loader, before, rows, keys
     assert ordered(loader.held()) == ordered({**by_key(before, keys), **by_key(rows, keys)}.values())
 
 
+@pytest.mark.slow
 @many
 @given(
     before=ROWS,
@@ -298,6 +301,7 @@ def test_a_later_chunk_leaves_an_inserted_row_that_has_the_id_of_another(
     assert (done.inserted, done.updated, done.unchanged, done.deleted) == (3, 0, 2, 0)
 
 
+@pytest.mark.slow
 def test_the_whole_table_is_read_once_at_most(simulator: ServiceSimulator, loader: Loader) -> None:
     loader.fill([{"k": str(number), "n": number, "b": None, "d": None} for number in range(600)])
     simulator.clear_requests()
@@ -307,6 +311,7 @@ def test_the_whole_table_is_read_once_at_most(simulator: ServiceSimulator, loade
     assert len(loader.held()) == 500
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_rows() -> None:
     def peak(count: int) -> int:
         rows = ({"k": f"key {number}" * 5, "n": number, "b": True, "d": None} for number in range(count))

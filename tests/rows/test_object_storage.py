@@ -28,6 +28,7 @@ def fail_after(path, size):
         raise KeyError
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_written_is_read(bucket: Bucket, tmp_path: Path, name: str) -> None:
     key = name.replace("?", "").replace("#", "")  # these end the path of an address

@@ -31,6 +31,7 @@ GOING_LIVE = (
 )
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize(
     ("answered", "error", "message", "times"),
     [

@@ -94,6 +94,7 @@ def test_the_store_saves_the_search(task_run: MakeRun, simulator: ServiceSimulat
     assert not [request for request in simulator.requests if request.path.endswith("/executions")]
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize("status", ["error", "canceled", "crashed"])
 def test_a_run_that_failed_is_followed_by_a_new_one(
     make_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None, status: str

@@ -144,6 +144,7 @@ def test_only_a_manual_trigger(task_run: MakeRun, simulator: ServiceSimulator) -
     assert simulator.state.workflows.all() == [simulator.state.workflows.get(workflow_id)]
 
 
+@pytest.mark.slow
 def test_the_bridge_says_why_it_starts_nothing(
     task_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
 ) -> None:

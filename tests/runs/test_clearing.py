@@ -100,6 +100,7 @@ def test_a_retry_that_still_runs_is_resumed(
 # ---------------------------------------------------------------- several deployments of Airflow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", [BASE_URL, DEPLOYMENT])
 def test_deployments_do_not_resume_each_others_executions(
     monkeypatch: pytest.MonkeyPatch,

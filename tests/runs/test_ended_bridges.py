@@ -19,6 +19,7 @@ from .conftest import MakeRun
 from .workflows import CALLED, DONE, bridge_of, bridged, held, put, put_bridge, statuses, wait
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("had_started", [True, False], ids=["after", "before"])
 def test_a_bridge_that_died(task_run: MakeRun, simulator: ServiceSimulator, had_started: bool) -> None:
     workflow_id = put(simulator, CALLED, wait(0.5), DONE)
@@ -40,6 +41,7 @@ def test_a_bridge_that_died(task_run: MakeRun, simulator: ServiceSimulator, had_
     assert len(held(simulator, workflow_id)) == 1
 
 
+@pytest.mark.slow
 def test_a_bridge_that_dies_before_it_starts_anything_refuses_nothing(
     task_run: MakeRun, simulator: ServiceSimulator, before_request: Callable[..., None]
 ) -> None:
@@ -96,6 +98,7 @@ class Canceled:
             state.engine._schedule.at(begin, lambda _: setattr(child, "parent", parent))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ends", "starts"), [(0, 2), (0, 25), (28, 45)], ids=["soon", "late", "canceled late"])
 def test_a_canceled_bridge_still_starts_the_workflow(
     task_run: MakeRun, simulator: ServiceSimulator, before_request: Callable[..., None], ends: float, starts: float
@@ -140,6 +143,7 @@ def test_a_canceled_bridge_whose_workflow_keeps_no_executions_is_in_doubt(
         task_run(workflow_id=workflow_id).attempt(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("days", [0, 1], ids=["just", "long ago"])
 def test_only_a_bridge_that_has_just_ended_is_waited_for(
     task_run: MakeRun, simulator: ServiceSimulator, before_request: Callable[..., None], days: int

@@ -118,6 +118,7 @@ MOMENTS: dict[str, list[Callable[[Scene], Iterator[None]]]] = {
 }
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize("policy", ["remove_copies", "keep_newest"])
 @pytest.mark.parametrize(("strategy", "moment"), [(way, one) for way, moments in MOMENTS.items() for one in moments])
 def test_no_row_is_lost_or_duplicated(

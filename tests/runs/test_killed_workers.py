@@ -272,6 +272,7 @@ def killed_once(slot: Slot, subject: Subject, aim: Phase, seed: int, folder: Pat
     return phase
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize("aim", WINDOWS, ids=lambda aim: aim.value)
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_a_worker_killed_at_a_random_moment(

@@ -19,6 +19,7 @@ from .workflows import DONE, WITH_ID, held, put, started_with, statuses, wait, w
 RUNS = 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answers", [{"responseData": WITH_ID}, {}], ids=["with the id", "without"])
 @pytest.mark.usefixtures("answers_come_first")
 def test_a_hundred_deferred_runs(task_run: MakeRun, simulator: ServiceSimulator, answers: dict[str, Any]) -> None:

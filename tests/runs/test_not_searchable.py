@@ -46,6 +46,7 @@ UNKEPT_ANSWERS = {
 }
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize("nodes", UNKEPT_ANSWERS.values(), ids=UNKEPT_ANSWERS)
 def test_an_execution_that_was_not_kept_ends_as_on_vanished_says(
     make_run: MakeRun, simulator: ServiceSimulator, nodes: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
@@ -101,6 +102,7 @@ def test_a_run_that_failed_and_was_not_kept_is_not_a_success(task_run: MakeRun, 
         task_run(workflow_id=workflow_id, on_vanished="succeed").attempt(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("last", "execution_id"), [(DONE, None), (puts_out(WITH_ID), "1")], ids=["no id", "id"])
 def test_a_server_that_keeps_no_executions_by_default(
     monkeypatch: pytest.MonkeyPatch,
@@ -136,6 +138,7 @@ def test_a_call_whose_execution_is_not_kept_is_not_repeated_after_a_redirect(
     assert calls(simulator) == 1
 
 
+@pytest.mark.slow
 def test_redacted_data(redacting: None, task_run: MakeRun, simulator: ServiceSimulator) -> None:
     named = put(simulator, webhook(options={"responseData": WITH_ID}), DONE)
     assert task_run(workflow_id=named).attempt(1)["status"] == "success"
@@ -145,6 +148,7 @@ def test_redacted_data(redacting: None, task_run: MakeRun, simulator: ServiceSim
     assert calls(simulator) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "nodes",
     [[webhook(), DONE], [webhook(mode="lastNode"), wait(0.2), DONE], [webhook(mode="responseNode"), respond(), DONE]],
@@ -161,6 +165,7 @@ def test_a_lost_answer_where_the_data_is_hidden_is_not_called_again(
     assert (statuses(simulator, workflow_id), calls(simulator)) == (["success"], 1)
 
 
+@pytest.mark.slow
 def test_a_call_without_an_answer_in_time_where_the_data_is_hidden_is_not_repeated(
     redacting: None, task_run: MakeRun, simulator: ServiceSimulator
 ) -> None:

@@ -108,6 +108,7 @@ def forget_many(simulator: ServiceSimulator, client: ServiceClient) -> None:
     simulator.state.engine.concurrency_limit = 0
 
 
+@pytest.mark.slow
 def test_what_follows_many_deleted_ones_is_read_from_afar(simulator: ServiceSimulator, client: ServiceClient) -> None:
     ours = put(simulator, webhook("ours"), DONE)
     forget_many(simulator, client)
@@ -117,6 +118,7 @@ def test_what_follows_many_deleted_ones_is_read_from_afar(simulator: ServiceSimu
     assert [one.id for one in QueuedExecutions(ours).read(client, exhaustive=True)] == ["21"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["onReceived", "lastNode"])
 def test_what_follows_many_deleted_ones_is_resumed(
     simulator: ServiceSimulator, client: ServiceClient, task_run: MakeRun, mode: str
@@ -129,6 +131,7 @@ def test_what_follows_many_deleted_ones_is_resumed(
     assert run.attempt(2, wait_for_completion=False)["execution_id"] == started["execution_id"] == "21"
 
 
+@pytest.mark.slow
 def test_a_retry_that_follows_many_deleted_ones_is_resumed(
     simulator: ServiceSimulator, client: ServiceClient, task_run: MakeRun
 ) -> None:
@@ -148,6 +151,7 @@ def test_a_retry_that_follows_many_deleted_ones_is_resumed(
     assert statuses(simulator, workflow_id) == ["error", "success", "new"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", [False, True], ids=["answered", "answer lost"])
 def test_an_attempt_finds_its_own_run_behind_many_deleted_ones_although_the_previous_attempt_has_one(
     simulator: ServiceSimulator, client: ServiceClient, task_run: MakeRun, lost: bool
@@ -189,6 +193,7 @@ def test_a_later_attempt_resumes_what_waits_for_a_worker(
     assert statuses(simulator, workflow_id) == ["success"]
 
 
+@pytest.mark.slow
 def test_a_repeated_key_finds_what_waits_for_a_worker_behind_an_execution_that_failed(
     simulator: ServiceSimulator, client: ServiceClient
 ) -> None:
@@ -204,6 +209,7 @@ def test_a_repeated_key_finds_what_waits_for_a_worker_behind_an_execution_that_f
         assert run()["execution_id"] == started["execution_id"]
 
 
+@pytest.mark.slow
 def test_a_repeated_key_is_in_doubt_while_a_call_of_the_bridge_waits_for_a_worker(
     simulator: ServiceSimulator, client: ServiceClient
 ) -> None:

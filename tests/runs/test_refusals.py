@@ -229,6 +229,7 @@ def test_a_workflow_whose_webhook_is_taken(task_run: MakeRun, simulator: Service
     assert (calls(simulator), held(simulator, other)) == (0, [])
 
 
+@pytest.mark.slow
 def test_a_body_that_is_too_large(
     monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path
 ) -> None:
@@ -250,6 +251,7 @@ def test_a_body_that_is_too_large(
     assert calls(simulator) == 1
 
 
+@pytest.mark.slow
 def test_a_limit_that_the_server_keeps_by_itself(
     monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator
 ) -> None:

@@ -74,6 +74,7 @@ def test_a_retry_that_takes_too_long_is_stopped(retry_run: MakeRun, simulator: S
     assert statuses(simulator, workflow_id) == ["error", "canceled"]
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize(
     "fault",
@@ -161,6 +162,7 @@ def test_a_cleared_task_asks_for_another_retry(
     assert statuses(simulator, workflow_id) == ["error", "success", "success"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learns_the_id", [True, False], ids=["known", "unknown"])
 def test_a_later_attempt_of_a_cleared_task_resumes_no_retry_from_before(
     task_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None, learns_the_id: bool

@@ -49,6 +49,7 @@ ANSWERS: dict[str, list[dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize("nodes", ANSWERS.values(), ids=ANSWERS)
 def test_every_response_mode(make_run: MakeRun, simulator: ServiceSimulator, nodes: list[dict[str, Any]]) -> None:
     workflow_id = put(simulator, *nodes)
@@ -109,6 +110,7 @@ def test_a_webhook_without_its_respond_node(task_run: MakeRun, simulator: Servic
     assert calls(simulator) == 1
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize("headers", [{}, {"Retry-After": "0"}], ids=["", "retry-after"])
 @pytest.mark.parametrize("status", [201, 302, 400, 401, 403, 404, 409, 413, 422, 429, 500, 502, 503, 504])
 def test_a_status_that_the_workflow_chose(
@@ -241,6 +243,7 @@ def test_a_run_in_the_queue_that_is_stopped(monkeypatch: pytest.MonkeyPatch, tas
 # ---------------------------------------------------------------- lost calls and answers
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize(
     "fault",
     [

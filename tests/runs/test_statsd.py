@@ -21,6 +21,7 @@ KINDS = {metrics.WAITS_ACTIVE: "g", metrics.POLL_DURATION: "ms"}
 NAMES = {value for name, value in vars(metrics).items() if name.isupper()}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("database")
 def test_every_metric_arrives_at_a_statsd_server(simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook(), wait(2), DONE)

@@ -89,6 +89,7 @@ def test_only_the_case_of_a_to_z_is_ignored(api: Api, rows: str, text: str, want
     assert found(api, rows, f"filter={encoded(condition('s', 'ilike', text))}") == wanted
 
 
+@pytest.mark.slow
 def test_large_tables_are_quick(api: Api, rows: str) -> None:
     began = time.process_time()
     for _ in range(2):

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 # More requests than a seed leaves alone, and less time than the shortest delay.
@@ -52,6 +54,7 @@ def run_with_delays(test: Path, *options: str) -> tuple[str, str]:
     return seed, chance
 
 
+@pytest.mark.slow
 def test_a_failure_names_the_seed_that_repeats_it(tmp_path: Path) -> None:
     test = tmp_path / "test_hurry.py"
     test.write_text(IN_A_HURRY)

@@ -115,6 +115,7 @@ def test_an_attempt_resumes_the_execution_of_the_one_before(service: SimulatedSe
     service.assert_ran(workflow)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mode",
     [{"deferrable": True}, pytest.param({"mode": "reschedule"}, marks=airflow_features.light_imports)],
@@ -192,6 +193,7 @@ class TestAnotherConnection:
 # ------------------------------------------------------------ runs by every trigger
 
 
+@pytest.mark.slow(one_in=5)
 @in_both
 @pytest.mark.parametrize(
     ("trigger", "payload", "arguments"),

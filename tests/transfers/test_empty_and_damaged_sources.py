@@ -88,6 +88,7 @@ def filled(client, table, writes):
     return lambda: [row["sku"] for row in client.data_table_rows.list(table.id)]
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize("mode", EVERY_MODE)
 @pytest.mark.parametrize("what", DAMAGED)
 def test_a_damaged_file_is_refused_before_the_first_write(load, filled, writes, what, mode):

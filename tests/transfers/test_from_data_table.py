@@ -40,6 +40,7 @@ def filled(client, table):
     client.data_table_rows.insert(table.id, ROWS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".parquet"])
 def test_a_table_goes_to_object_storage_and_back(execute, table, held, bucket: Bucket, ending):
     before = held(*COLUMNS)
@@ -303,6 +304,7 @@ def test_the_refusal_survives_a_probe_that_fails(query):
         insert_all(Hook("shop"), "t", ["n", "sku"], rows_of(1, 2**64), mode="append")
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize("name", ["t", "main.t", '"t"', 'main."t"', "[t]", "`t`", '"a ""b"" ;--"', "größe_1"])
 @pytest.mark.parametrize("column", ["x", "list price", '"list price"', "größe"])
 def test_names_of_tables_and_columns(execute, table, query, name, column):

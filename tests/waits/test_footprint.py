@@ -116,6 +116,7 @@ async def test_a_wait_keeps_few_objects(simulator: ServiceSimulator, workflow_id
     await end(tasks)
 
 
+@pytest.mark.slow
 @in_event_loop
 async def test_in_the_triggerer_a_wait_keeps_less_than_a_trigger_that_sleeps(
     simulator: ServiceSimulator, workflow_id: str, rounds: Rounds

@@ -27,6 +27,7 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reads, "PATIENCE_SECONDS", 1.0)
 
 
+@pytest.mark.slow
 @in_event_loop
 async def test_more_hanging_reads_than_places_hold_up_no_other(
     simulator: ServiceSimulator, workflow_id: str, patience: None, no_socket_times_out: None
@@ -51,6 +52,7 @@ async def test_more_hanging_reads_than_places_hold_up_no_other(
     simulator.reset()  # answers what hangs
 
 
+@pytest.mark.slow
 @in_event_loop
 async def test_a_slow_wait_is_read_apart_the_next_time(
     simulator: ServiceSimulator, workflow_id: str, patience: None
@@ -72,6 +74,7 @@ async def test_a_slow_wait_is_read_apart_the_next_time(
     await end(slow_waits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", ["running", "success"])
 @in_event_loop
 async def test_a_list_that_hangs_holds_up_nobody(
@@ -142,6 +145,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 def test_a_process_exits_while_answers_hang() -> None:
     with dripping_server() as server:
         environment = {**os.environ, CONNECTION: server.connection_json(timeout=3600)}

@@ -142,6 +142,7 @@ async def test_a_refused_key_is_reported_at_the_end_only(
     assert not logs.lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", [MODES[0], MODES[2]], ids=["worker", "triggerer"])
 def test_worker_and_triggerer_say_the_same(
     mode: Mode, simulator: ServiceSimulator, workflow_id: str, logs: LogsOfTasks

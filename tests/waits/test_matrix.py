@@ -116,6 +116,7 @@ def waiting(simulator: ServiceSimulator) -> Wait:
     return lambda mode, case: Waiting(simulator, mode, case)
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize("mode", **named(ALL_MODES))
 @pytest.mark.parametrize("case", **named(CASES))
 def test_every_way_to_wait_ends_alike(case: Case, mode: Mode, waiting: Wait) -> None:
@@ -135,6 +136,7 @@ def fate_of(case: Case, mode: Mode) -> str:
     return {TIMEOUT: "; it was not stopped. To wait longer, raise timeout"}.get(case, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", **named(ALL_MODES))
 def test_an_outage_lasts_for_many_polls(mode: Mode, waiting: Wait, simulator: ServiceSimulator) -> None:
     seen = waiting(mode, OUTAGE).attempt()
@@ -156,6 +158,7 @@ def test_what_is_returned_is_the_same(mode: Mode, waiting: Wait) -> None:
     assert seen.ending.pushed["_link_ServiceExecutionLink"] == seen.url
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize("mode", **named(SENSORS))
 @pytest.mark.parametrize("case", **named(FAILS))
 @pytest.mark.parametrize("option", ["soft_fail", "never_fail"])
@@ -171,6 +174,7 @@ def test_skipping_is_the_same(option: str, case: Case, mode: Mode, waiting: Wait
 # ---------------------------------------------------------------- the next attempt
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize("mode", **named(THAT_START))
 @pytest.mark.parametrize("case", **named((*ENDS_BADLY, TIMEOUT)))
 def test_after_a_run_that_failed_a_retry_starts_one_other(
@@ -225,6 +229,7 @@ STOPPED = (KILLED[0], f"{KILLED[1]}; execution {{id}} was stopped: ")
 PAUSED = Ending("paused", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "options", "end", "is_stopped"),
     [

@@ -101,6 +101,7 @@ async def test_a_wait_that_comes_as_the_last_one_goes_is_served(simulator: Servi
     assert (await asyncio.wait_for(wait, 60))["verdict"] == "succeeded"
 
 
+@pytest.mark.slow
 @in_event_loop
 async def test_waits_follow_a_changed_key(
     simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch
@@ -296,6 +297,7 @@ async def test_a_status_of_a_later_server_keeps_waiting(simulator: ServiceSimula
         assert (await wait)["verdict"] == "succeeded"
 
 
+@pytest.mark.slow
 @in_event_loop
 async def test_the_event_loop_is_never_blocked(simulator: ServiceSimulator, workflow_id: str) -> None:
     ids = started(simulator, workflow_id, 100)

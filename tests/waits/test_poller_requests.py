@@ -22,6 +22,7 @@ from .polls import ACTIVE_LISTS, CONNECTION, LIST, ROUND_SECONDS, end, requests_
 NOBODY_CAN_READ = "[" * 200_000
 
 
+@pytest.mark.slow
 @in_event_loop
 async def test_few_waits_are_read_by_id(simulator: ServiceSimulator, workflow_id: str) -> None:
     waits = waits_for(started(simulator, workflow_id, 3), poll_interval=ROUND_SECONDS)
@@ -31,6 +32,7 @@ async def test_few_waits_are_read_by_id(simulator: ServiceSimulator, workflow_id
     await end(waits)
 
 
+@pytest.mark.slow
 @in_event_loop
 async def test_many_waits_are_listed(simulator: ServiceSimulator, workflow_id: str) -> None:
     ids = [*started(simulator, workflow_id, 20), *started(simulator, workflow_id, 20, "waiting")]
@@ -51,6 +53,7 @@ async def test_many_waits_are_listed(simulator: ServiceSimulator, workflow_id: s
     await end(waits)
 
 
+@pytest.mark.slow
 @in_event_loop
 async def test_lists_that_are_longer_than_the_waits_are_many(
     simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch
@@ -118,6 +121,7 @@ async def test_without_lists_each_is_read_by_id(
     assert {event["verdict"] for event in await asyncio.gather(*waits)} == {"succeeded"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [400, 403, 405])
 @in_event_loop
 async def test_lists_that_were_refused_are_tried_again(
@@ -137,6 +141,7 @@ async def test_lists_that_were_refused_are_tried_again(
     await end(waits)
 
 
+@pytest.mark.slow
 @in_event_loop
 async def test_a_list_that_cannot_be_understood_is_replaced_by_reads(
     simulator: ServiceSimulator, workflow_id: str
@@ -151,6 +156,7 @@ async def test_a_list_that_cannot_be_understood_is_replaced_by_reads(
     await end(waits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [500, 504])
 @in_event_loop
 async def test_lists_that_fail_end_no_wait_while_each_can_be_read(
@@ -186,6 +192,7 @@ async def test_one_bad_execution_does_not_fail_its_neighbours(simulator: Service
     assert {event["verdict"] for event in await asyncio.gather(*good_waits)} == {"succeeded"}
 
 
+@pytest.mark.slow
 @in_event_loop
 async def test_faulty_lists_are_tolerated_for_a_while(
     simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture
@@ -210,6 +217,7 @@ async def test_faulty_lists_are_tolerated_for_a_while(
     }
 
 
+@pytest.mark.slow
 @pytest.mark.real_time  # of what is mocked, the clock that jumps knows nothing
 @in_event_loop
 async def test_answers_that_break_the_decoder_are_faults_like_others(

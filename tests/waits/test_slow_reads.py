@@ -86,6 +86,7 @@ async def test_slow_reads_do_not_hold_up_lists(simulator: ServiceSimulator, work
     await end(slow_waits)
 
 
+@pytest.mark.slow
 @in_event_loop
 async def test_open_reads_are_few_and_one_a_wait(simulator: ServiceSimulator, workflow_id: str) -> None:
     simulator.inject("status", times=None, path=LIST, status=400)
@@ -107,6 +108,7 @@ async def test_open_reads_are_few_and_one_a_wait(simulator: ServiceSimulator, wo
     await end(waits)
 
 
+@pytest.mark.slow
 @in_event_loop
 async def test_slow_lists_do_not_pile_up(simulator: ServiceSimulator, workflow_id: str) -> None:
     simulator.inject("latency", times=None, path=LIST, seconds=0.5)
@@ -123,6 +125,7 @@ async def test_slow_lists_do_not_pile_up(simulator: ServiceSimulator, workflow_i
     await end(waits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("others", [0, 9], ids=["by id", "beside others"])
 @in_event_loop
 async def test_a_deadline_does_not_wait_for_slow_reads(
@@ -138,6 +141,7 @@ async def test_a_deadline_does_not_wait_for_slow_reads(
     await end(waits)
 
 
+@pytest.mark.slow
 @in_event_loop
 async def test_a_last_poll_comes_before_reads_that_wait(
     simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch
@@ -157,6 +161,7 @@ async def test_a_last_poll_comes_before_reads_that_wait(
     await end(waits)
 
 
+@pytest.mark.slow
 @in_event_loop
 async def test_a_last_poll_joins_the_read_that_is_open(simulator: ServiceSimulator, workflow_id: str) -> None:
     [one] = started(simulator, workflow_id, 1)
