@@ -72,7 +72,7 @@ test-stack: stack-wheel ## run a real deployment of Airflow with the wheel, kill
 live-server: $(LIVE) ## install the real server, which test-live and smoke-live do if it is missing (SERVER=2.20: an older one)
 	$(BIN)/python -m tests.live.servers $(SERVER)
 
-smoke-live: $(LIVE) ## run the main jobs on a real server; a minute once it is installed
+smoke-live: $(LIVE) ## run the main jobs on a real server; two minutes once it is installed
 	$(BIN)/python $(TESTS) tests/live -m smoke --target $(SERVER)
 
 smoke-stack: stack-wheel ## run the main jobs in a real deployment of Airflow with the wheel; three minutes

@@ -22,8 +22,6 @@ from .relay import Relay
 from .running import DRAFTS, connect, delete_credentials, delete_workflows
 from .servers import LiveServer
 
-pytestmark = pytest.mark.smoke
-
 
 @pytest.fixture
 def client(live_server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServiceClient]:
@@ -83,6 +81,7 @@ def test_the_backup_of_one_restored_into_another_gives_the_same_export(
         assert state_of(there) == expected
 
 
+@pytest.mark.smoke
 def test_a_restore_into_the_same_unchanged_instance_writes_nothing(
     client: ServiceClient, live_server: LiveServer, tmp_path: Path
 ) -> None:

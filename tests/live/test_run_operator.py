@@ -15,8 +15,6 @@ from .conftest import MakeRun, MakeServer
 from .running import connect, delete_workflows, path, put
 from .servers import Generation, LiveServer
 
-pytestmark = pytest.mark.smoke
-
 
 @pytest.fixture
 def client(live_server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServiceClient]:
@@ -33,6 +31,7 @@ WAYS = {
 }
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("deferrable", [False, True], ids=["in the worker", "deferred"])
 @pytest.mark.parametrize("way", WAYS)
 def test_a_run_in_every_way_a_webhook_answers(
@@ -45,6 +44,7 @@ def test_a_run_in_every_way_a_webhook_answers(
     assert (result["execution_id"], result["status"]) == (execution.id, "success")
 
 
+@pytest.mark.smoke
 def test_a_later_attempt_resumes_the_run_of_the_first(client: ServiceClient, task_run: MakeRun) -> None:
     workflow_id = put(client, webhook(path()), wait(4), DONE)
     run = task_run(workflow_id=workflow_id)
@@ -54,6 +54,7 @@ def test_a_later_attempt_resumes_the_run_of_the_first(client: ServiceClient, tas
     assert len(list(client.executions.list(workflow_id=workflow_id))) == 1
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("mode", ["onReceived", "lastNode"])
 def test_a_failing_run_names_its_node_and_a_retry_starts_another(
     client: ServiceClient, task_run: MakeRun, mode: str
@@ -67,6 +68,7 @@ def test_a_failing_run_names_its_node_and_a_retry_starts_another(
     assert [one.status for one in client.executions.list(workflow_id=workflow_id)] == ["error", "error"]
 
 
+@pytest.mark.smoke
 def test_a_run_that_does_not_end_in_time_is_stopped(
     client: ServiceClient, live_generation: Generation, task_run: MakeRun
 ) -> None:
@@ -81,6 +83,7 @@ def test_a_run_that_does_not_end_in_time_is_stopped(
     assert [one.status for one in client.executions.list(workflow_id=workflow_id, status=found)] == [status]
 
 
+@pytest.mark.smoke
 def test_the_services_own_retry(client: ServiceClient, task_run: MakeRun) -> None:
     workflow_id = put(client, webhook(path()), wait(1), FAIL)
     with pytest.raises(ServiceExecutionFailedError):
