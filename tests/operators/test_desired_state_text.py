@@ -61,6 +61,7 @@ def test_a_file_that_cannot_be_read_is_refused(execute, tmp_path, content, messa
         pytest.param("&a {? *a : 1}", "line 1, column 1: a list or a mapping cannot be a key", id="key of itself"),
         pytest.param("a: 1\n? [b]\n: 1", "line 2, column 3: a list or a mapping cannot be a key", id="list as key"),
         pytest.param("a: 1\nb: " + "[" * 60 + "]" * 60, "line 2, column 53: nested more", id="deep"),
+        pytest.param('{"a":\n' + "[" * 60 + "]" * 60 + "}", "line 2, column 50: nested more", id="JSON"),
         pytest.param("\n" + "[" * 2000 + "]" * 2000, "line 2, column [0-9]+: nested more", id="very deep"),
         pytest.param('{"a":\n\t' + "[" * 2000 + "]" * 2000 + "}", "line 2, column [0-9]+: nested", id="deep JSON"),
         pytest.param("a: 1\nb: " + "9" * 5000, "line 2, column 4: this value does not fit its type", id="long number"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -49,12 +50,24 @@ def parsed(name: str, text: str) -> Any:
 def _loaded(text: str) -> Any:
     try:
         # YAML allows no tabs where JSON does.
-        return hidden(json.loads(text, object_pairs_hook=_once))
+        value = json.loads(text, object_pairs_hook=_once)
+        if _is_too_deep(value):
+            raise RecursionError
+        return hidden(value)
     except (RecursionError, _TwiceError):
         text = text.replace("\t", " ")  # only the YAML parser reports the line
     except ValueError:
         pass
     return hidden(_load_yaml(text))
+
+
+def _is_too_deep(value: Any) -> bool:
+    """Whether JSON is nested too deeply. How deeply Python reads it is no limit: Airflow raises that for a process."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        containers = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, (dict, list)))
+        level = [*itertools.chain.from_iterable(containers)]
+    return bool(level)
 
 
 class _TwiceError(Exception):
