@@ -64,8 +64,15 @@ class Deployment:
             self.stop()
             raise
 
+    def _keep_the_folder_before(self) -> None:
+        """Logs tell why a test failed at first that passes when it runs again."""
+        before = self.folder.with_name(f"{self.folder.name}-before")
+        shutil.rmtree(before, ignore_errors=True)
+        if self.folder.exists():
+            self.folder.rename(before)
+
     def _start(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._keep_the_folder_before()
         self._progress("starting PostgreSQL and Redis")
         self.database.start()
         self._broker.start()
