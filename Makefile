@@ -123,7 +123,7 @@ pictures: $(STACK)/.ready ## make the screenshots in docs/images again, and thos
 plots: $(SITE) ## plot the tables of docs/benchmarks.md and docs/sizing.md again
 	$(BIN)/python -m scripts.plots
 
-site: $(SITE) ## build the site as make docs does, without the tests of its code, which make test runs, too
+site: $(SITE) ## build the site as make docs does, without the tests of its code, which make test and test-slow run, too
 	$(BIN)/python -m scripts.site
 
 test-floors: $(READY) ## test the client with the lowest versions of all dependencies

@@ -28,7 +28,7 @@ from .airflow_features import AIRFLOW, skip_what_airflow_lacks
 from .conformance.outcomes import Outcomes
 from .live.servers import GENERATIONS
 from .set_clock import SetClock
-from .slow import BELONG, deselect
+from .slow import CHOICES, deselect
 
 if TYPE_CHECKING:
     from s3fs import S3FileSystem
@@ -65,7 +65,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="single",
         help="how the real server is deployed: one process with SQLite, or queue mode with PostgreSQL and a worker",
     )
-    parser.addoption("--slow", choices=tuple(BELONG), default="with", help="with, without, or only slow tests")
+    parser.addoption("--slow", choices=CHOICES, default="with", help="with, without, or only slow tests")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -95,7 +95,10 @@ def pytest_collection(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep all processors busy to the end. On a real server, the files that need it stay together instead."""
+    """Leave slow tests out, or the others, and keep all processors busy to the end.
+
+    On a real server, the files that need it stay together instead.
+    """
     deselect(config, items)
     if hasattr(config, "workerinput") and config.getoption("--target") == "simulator":
         from .distribution import spread_folders

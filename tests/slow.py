@@ -1,7 +1,7 @@
 """Which tests are slow, and belong to ``make test-slow`` instead of ``make test``.
 
-A test is slow if it takes a second of a processor or more. ``slow(one_in=5)`` marks one whose many cases take seconds
-together: every fifth of them belongs to ``make test``.
+A test is slow if it takes a second of a processor or more, without fixtures that others share. ``slow(one_in=5)`` marks
+one whose many cases take seconds together: every fifth of them belongs to ``make test``.
 """
 
 from __future__ import annotations
@@ -10,17 +10,20 @@ from collections import Counter
 
 import pytest
 
-#: Of a run, by the value of ``--slow``, whether a slow test belongs to it, and whether any other does.
-BELONG = {"with": (True, True), "without": (False, True), "only": (True, False)}
+CHOICES = ("with", "without", "only")
 
 
 def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave the items that belong to the run, and report the others to pytest."""
-    belong = dict(zip((True, False), BELONG[config.getoption("--slow")], strict=True))
+    choice = config.getoption("--slow")
+    if choice == "with":
+        return
     seen = Counter[str]()
-    is_slow = {item: _is_slow(item, seen) for item in items}
-    config.hook.pytest_deselected(items=[item for item in items if not belong[is_slow[item]]])
-    items[:] = [item for item in items if belong[is_slow[item]]]
+    slow, others = [], []
+    for item in items:
+        (slow if _is_slow(item, seen) else others).append(item)
+    items[:], deselected = (slow, others) if choice == "only" else (others, slow)
+    config.hook.pytest_deselected(items=deselected)
 
 
 def _is_slow(item: pytest.Item, seen: Counter[str]) -> bool:
@@ -29,4 +32,9 @@ def _is_slow(item: pytest.Item, seen: Counter[str]) -> bool:
         return False
     function = item.nodeid.partition("[")[0]
     seen[function] += 1
-    return (seen[function] - 1) % mark.kwargs["one_in"] > 0 if "one_in" in mark.kwargs else True
+    return _stays_slow(seen[function], *mark.args, **mark.kwargs)
+
+
+def _stays_slow(number: int, *, one_in: int | None = None) -> bool:
+    """Whether the case of this number, from 1 on, is slow; a mark with other arguments is an error."""
+    return one_in is None or number % one_in != 1

@@ -9,10 +9,10 @@ from typing import Any
 MAX_NESTING = 200
 
 
-def is_too_deep(value: Any) -> bool:
-    """Whether lists and mappings are nested more than :data:`MAX_NESTING` levels deep."""
+def is_too_deep(value: Any, levels: int = MAX_NESTING) -> bool:
+    """Whether lists and mappings are nested more than so many levels deep."""
     level = [value] if _is_container(value) else []
-    for _ in range(MAX_NESTING):
+    for _ in range(levels):
         # Each value once, because many places can share one.
         level = [*{id(inner): inner for one in level for inner in _inside(one) if _is_container(inner)}.values()]
     return bool(level)

@@ -97,7 +97,6 @@ def has_both_as_before(client):
     }
 
 
-@pytest.mark.slow
 def test_a_second_signal_does_not_end_the_rollback_of_a_deployment(client, half_deployed):
     process = half_deployed(stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 

@@ -77,7 +77,6 @@ def click_test(api: TestClient, shown: dict[str, Any]) -> tuple[bool, str]:
     return (answer["status"], answer["message"]) if "status" in answer else (False, answer["detail"])
 
 
-@pytest.mark.slow
 def test_the_port_needs_to_be_entered_only_where_airflow_tests_no_connection_without_it(form: dict[str, Any]) -> None:
     shown = form["standard_fields"]["port"]["placeholder"]
     needs_it = f"443 (Airflow {AIRFLOW} tests no connection without a port)"

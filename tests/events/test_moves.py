@@ -72,7 +72,6 @@ async def test_another_database_is_logged_and_watched_from_now_on(
     assert caplog.text.count("now 5 is the newest") == 1
 
 
-@pytest.mark.slow
 @airflow_features.kept_cursors
 @in_event_loop
 async def test_another_address_is_logged_and_watched_from_now_on(

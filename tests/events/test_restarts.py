@@ -73,7 +73,7 @@ async def test_a_watcher_that_joins_a_shared_poll_continues_where_it_was(
     await triggerer.shut_down()
 
 
-@pytest.mark.slow(one_in=4)
+@pytest.mark.slow(one_in=3)
 @airflow_features.kept_cursors
 @pytest.mark.parametrize(
     ("death", "stored", "again"),

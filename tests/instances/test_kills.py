@@ -75,7 +75,7 @@ def test_the_next_attempt_finishes_whatever_the_last_request_was(simulator, depl
         assert deploy(source("two")) == {"unchanged": ["a", "b", "child", "parent"]}
 
 
-@pytest.mark.slow(one_in=4)
+@pytest.mark.slow(one_in=3)
 @pytest.mark.parametrize("is_new", [True, False], ids=["new", "changed"])
 @pytest.mark.parametrize("seed", range(2))
 def test_the_next_attempt_finishes_what_was_killed(simulator, client, deploy, files, tmp_path, seed, is_new):

@@ -9,10 +9,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFTEST = """
-from tests.slow import BELONG, deselect
+from tests.slow import CHOICES, deselect
 
 def pytest_addoption(parser):
-    parser.addoption("--slow", choices=tuple(BELONG), default="with")
+    parser.addoption("--slow", choices=CHOICES, default="with")
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow(one_in)")

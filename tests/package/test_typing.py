@@ -50,7 +50,6 @@ def errors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     return {name: re.findall(rf"^{name}\.py:\d+: error: (.*)$", done.stdout, re.MULTILINE) for name in files}
 
 
-@pytest.mark.slow
 def test_a_dag_passes(errors):
     assert errors["right"] == []
 

@@ -36,7 +36,6 @@ def executions_in(text: str) -> list[str]:
     return re.findall("<td>([^<]*)</td></tr>", table)
 
 
-@pytest.mark.slow
 @airflow_features.state_of_tasks
 def test_each_attempt_is_shown_with_its_execution(reader, put_task, start, link):
     task_id = f"task_{uuid.uuid4().hex}"

@@ -90,7 +90,6 @@ def by_key(rows: list[dict[str, Any]], keys: tuple[str, ...]) -> dict[Any, dict[
     return {tuple(row[name] for name in keys): row for row in rows}
 
 
-@pytest.mark.slow
 @many
 @given(before=ROWS, rows=ROWS)
 def test_a_replace_makes_the_table_equal_in_the_order_of_the_source(loader: Loader, before, rows) -> None:
@@ -129,7 +128,6 @@ def test_an_upsert_keeps_rows_with_other_keys(loader: Loader, before, rows, keys
     assert ordered(loader.held()) == ordered({**by_key(before, keys), **by_key(rows, keys)}.values())
 
 
-@pytest.mark.slow
 @many
 @given(
     before=ROWS,

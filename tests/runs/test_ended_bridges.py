@@ -19,7 +19,6 @@ from .conftest import MakeRun
 from .workflows import CALLED, DONE, bridge_of, bridged, held, put, put_bridge, statuses, wait
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("had_started", [True, False], ids=["after", "before"])
 def test_a_bridge_that_died(task_run: MakeRun, simulator: ServiceSimulator, had_started: bool) -> None:
     workflow_id = put(simulator, CALLED, wait(0.5), DONE)
@@ -41,7 +40,6 @@ def test_a_bridge_that_died(task_run: MakeRun, simulator: ServiceSimulator, had_
     assert len(held(simulator, workflow_id)) == 1
 
 
-@pytest.mark.slow
 def test_a_bridge_that_dies_before_it_starts_anything_refuses_nothing(
     task_run: MakeRun, simulator: ServiceSimulator, before_request: Callable[..., None]
 ) -> None:
@@ -98,7 +96,7 @@ class Canceled:
             state.engine._schedule.at(begin, lambda _: setattr(child, "parent", parent))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(one_in=3)
 @pytest.mark.parametrize(("ends", "starts"), [(0, 2), (0, 25), (28, 45)], ids=["soon", "late", "canceled late"])
 def test_a_canceled_bridge_still_starts_the_workflow(
     task_run: MakeRun, simulator: ServiceSimulator, before_request: Callable[..., None], ends: float, starts: float

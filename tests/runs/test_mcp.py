@@ -214,7 +214,7 @@ def test_an_answer_that_is_lost(
     assert (done["execution_id"], done["status"], calls(simulator)) == (str(execution.id), "success", 1)
 
 
-@pytest.mark.slow(one_in=5)
+@pytest.mark.slow(one_in=3)
 @pytest.mark.parametrize("fault", [{"kind": "drop"}, {"kind": "status", "status": 502}])
 @pytest.mark.parametrize("trigger", [FORM, SCHEDULE], ids=["form", "schedule"])
 def test_a_call_that_is_lost(

@@ -46,7 +46,7 @@ UNKEPT_ANSWERS = {
 }
 
 
-@pytest.mark.slow(one_in=5)
+@pytest.mark.slow(one_in=4)
 @pytest.mark.parametrize("nodes", UNKEPT_ANSWERS.values(), ids=UNKEPT_ANSWERS)
 def test_an_execution_that_was_not_kept_ends_as_on_vanished_says(
     make_run: MakeRun, simulator: ServiceSimulator, nodes: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch

@@ -16,7 +16,7 @@ from .task_run import StateStore
 from .workflows import DONE, WITH_ID, calls, held, put, statuses, wait, webhook
 
 
-@pytest.mark.slow
+@pytest.mark.slow(one_in=4)
 def test_the_service_retries_what_failed(
     make_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
 ) -> None:
@@ -57,7 +57,7 @@ def test_a_canceled_execution_is_run_again(task_run: MakeRun, simulator: Service
     assert held(simulator, workflow_id)[1].retry_of is None
 
 
-@pytest.mark.slow
+@pytest.mark.slow(one_in=4)
 def test_an_attempt_resumes_the_retry_of_a_dead_one(
     make_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
 ) -> None:

@@ -193,7 +193,6 @@ def test_a_later_attempt_resumes_what_waits_for_a_worker(
     assert statuses(simulator, workflow_id) == ["success"]
 
 
-@pytest.mark.slow
 def test_a_repeated_key_finds_what_waits_for_a_worker_behind_an_execution_that_failed(
     simulator: ServiceSimulator, client: ServiceClient
 ) -> None:

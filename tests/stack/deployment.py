@@ -30,7 +30,7 @@ class Deployment:
     - ``settings``: keys and addresses.
     - ``database``: the server that holds the metadata.
 
-    :param folder: keeps DAG files, logs and the output of the processes; emptied at the start, kept at the end.
+    :param folder: DAG files, logs and the output of the processes; kept at the end. That of the run before is renamed.
     :param dags: folders whose files become the DAGs folder.
     :param extra: further variables of every process.
     :param concurrency: tasks that the worker runs at a time.

@@ -158,7 +158,7 @@ def test_what_is_returned_is_the_same(mode: Mode, waiting: Wait) -> None:
     assert seen.ending.pushed["_link_ServiceExecutionLink"] == seen.url
 
 
-@pytest.mark.slow(one_in=5)
+@pytest.mark.slow(one_in=7)
 @pytest.mark.parametrize("mode", **named(SENSORS))
 @pytest.mark.parametrize("case", **named(FAILS))
 @pytest.mark.parametrize("option", ["soft_fail", "never_fail"])

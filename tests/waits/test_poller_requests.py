@@ -22,7 +22,6 @@ from .polls import ACTIVE_LISTS, CONNECTION, LIST, ROUND_SECONDS, end, requests_
 NOBODY_CAN_READ = "[" * 200_000
 
 
-@pytest.mark.slow
 @in_event_loop
 async def test_few_waits_are_read_by_id(simulator: ServiceSimulator, workflow_id: str) -> None:
     waits = waits_for(started(simulator, workflow_id, 3), poll_interval=ROUND_SECONDS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -11,6 +10,7 @@ import yaml
 
 from airflow_provider_service._airflow.arguments import require
 from airflow_provider_service.client._http.redaction import hidden
+from airflow_provider_service.client._nesting import is_too_deep
 from airflow_provider_service.client._texts import shown
 from airflow_provider_service.client.errors import ServiceInputError
 
@@ -51,7 +51,8 @@ def _loaded(text: str) -> Any:
     try:
         # YAML allows no tabs where JSON does.
         value = json.loads(text, object_pairs_hook=_once)
-        if _is_too_deep(value):
+        # Airflow raises the limit of Python's recursion for a process. The YAML parser counts what the lists hold, too.
+        if is_too_deep(value, MAX_DEPTH - 1):
             raise RecursionError
         return hidden(value)
     except (RecursionError, _TwiceError):
@@ -59,15 +60,6 @@ def _loaded(text: str) -> Any:
     except ValueError:
         pass
     return hidden(_load_yaml(text))
-
-
-def _is_too_deep(value: Any) -> bool:
-    """Whether JSON is nested too deeply. How deeply Python reads it is no limit: Airflow raises that for a process."""
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        containers = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, (dict, list)))
-        level = [*itertools.chain.from_iterable(containers)]
-    return bool(level)
 
 
 class _TwiceError(Exception):
