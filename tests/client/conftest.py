@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -81,3 +82,11 @@ def certificate(tmp_path: Path) -> Path:
         + made.public_bytes(encoding)
     )
     return path
+
+
+@pytest.fixture
+def no_finalizer_runs_deep_down() -> Iterator[None]:
+    """Collect no garbage of other tests while a value has exhausted the stack: finalizers would fail."""
+    gc.disable()
+    yield
+    gc.enable()
