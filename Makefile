@@ -36,9 +36,9 @@ help: ## list the targets
 demo: $(READY) ## run a DAG of the main job against the simulator (or SERVICE_URL, SERVICE_API_KEY)
 	$(BIN)/python -m scripts.demo
 
-# Some tests wait in real time, so two cores are busy only with twice as many processes. Each imports Airflow, for seconds.
+# Some tests wait in real time, so two cores are busy only with six processes; more would only import Airflow more often.
 test: $(READY) ## run the tests without a real server or deployment, but for the slow ones (COVERAGE=1: with branch coverage and its gate)
-	$(BIN)/python $(TESTS) $(if $(COVERAGE),--coverage) --first --slow=without -n 4 $(PARALLEL)
+	$(BIN)/python $(TESTS) $(if $(COVERAGE),--coverage) --first --slow=without -n 6 $(PARALLEL)
 	$(if $(COVERAGE),$(BIN)/slipcover --merge .coverage.json --out .coverage.json --fail-under 95)
 	$(BIN)/python -m tests.conformance.table --check simulator
 

@@ -202,6 +202,7 @@ def test_the_hook_examples_run(simulator: ServiceSimulator) -> None:
     assert workflow_id_of("w") == workflow["id"]
 
 
+@pytest.mark.usefixtures("virtual_time")
 def test_the_example_of_an_output_runs(simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook(), {**puts_out('={{ {"sum": 3} }}'), "name": "Sum"})
     with ServiceHook() as service:

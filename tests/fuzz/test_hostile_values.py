@@ -85,12 +85,13 @@ def outcome(surface: Surface, place: Place) -> str:
     return "a value"
 
 
+@pytest.mark.slow(one_in=5)
 @pytest.mark.parametrize("name", SURFACES)
 def test_a_surface_works_on_the_service_as_it_is(place: Callable[[], Place], name: str) -> None:
     assert outcome(SURFACES[name], place()) in ("a value", AirflowSkipException.__name__)
 
 
-@pytest.mark.slow(one_in=5)
+@pytest.mark.slow(one_in=10)
 @pytest.mark.parametrize("name", SURFACES)
 def test_a_surface_ends_with_a_value_or_a_named_error(
     place: Callable[[], Place], tmp_path: Path, counts: dict[str, Counter[str]], name: str

@@ -289,6 +289,7 @@ def test_none_does_not_make_a_task_act_on_more(simulator, kind, field, value):
     assert not simulator.requests
 
 
+@pytest.mark.usefixtures("virtual_time")
 def test_none_is_a_value_of_one_of_two_alternatives_and_of_what_chooses_nothing(client, simulator):
     workflow_id = simulator.create_webhook_workflow("orders", path="orders")["id"]
     project = client.projects.create("Sales")

@@ -50,6 +50,7 @@ def errors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     return {name: re.findall(rf"^{name}\.py:\d+: error: (.*)$", done.stdout, re.MULTILINE) for name in files}
 
 
+@pytest.mark.slow
 def test_a_dag_passes(errors):
     assert errors["right"] == []
 
@@ -59,6 +60,7 @@ def test_the_dag_is_one_that_airflow_reads():
     assert {"extract", "load", "read", "each"} <= set(dag.task_ids)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_found(errors, name):
     right, _, message = MISTAKES[name]
