@@ -170,7 +170,6 @@ def test_the_status_of_a_process(simulator, folder, tmp_path):
     assert error.endswith("; or set SERVICE_URL and SERVICE_API_KEY, or give --conn-id")
 
 
-@pytest.mark.slow
 def test_output_of_libraries_does_not_damage_the_json(simulator, folder, tmp_path):
     # Airflow prints a warning on standard output if a key is too short to be masked.
     variables = {"SERVICE_URL": simulator.base_url, "SERVICE_API_KEY": "abc"}

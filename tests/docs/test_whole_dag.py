@@ -19,7 +19,6 @@ def test_the_dag_runs_the_workflow_once(service):
     service.assert_ran("Nightly sync", payload={"requested_by": run.run_id})
 
 
-@pytest.mark.slow
 def test_the_dag_fails_with_the_workflow(service):
     service.workflow("Nightly sync", fails_with="The disk is full")
 

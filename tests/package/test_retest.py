@@ -67,7 +67,6 @@ def test_nothing_is_repeated_where_all_pass(tmp_path: Path) -> None:
     assert "once more" not in output
 
 
-@pytest.mark.slow
 def test_what_passes_alone_is_listed_and_fails_nothing(tmp_path: Path) -> None:
     status, output = retest(tmp_path, PASSES + FAILS_AT_FIRST)
 

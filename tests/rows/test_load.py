@@ -90,7 +90,6 @@ def by_key(rows: list[dict[str, Any]], keys: tuple[str, ...]) -> dict[Any, dict[
     return {tuple(row[name] for name in keys): row for row in rows}
 
 
-@pytest.mark.slow
 @many
 @given(before=ROWS, rows=ROWS)
 def test_a_replace_makes_the_table_equal_in_the_order_of_the_source(loader: Loader, before, rows) -> None:

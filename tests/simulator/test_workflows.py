@@ -96,7 +96,6 @@ def test_nodes_that_cannot_be_placed_or_told_apart_are_refused(
     assert api.post("/workflows", body).status_code == 200
 
 
-@pytest.mark.slow
 def test_pinned_data_has_a_limit(api: Api) -> None:
     fits = sample(pinData={"Webhook": [{"json": {"a": "x" * 12_000_000}}]})
     too_large = sample(pinData={"Webhook": [{"json": {"a": "x" * 12_600_000}}]})
