@@ -15,12 +15,15 @@ from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceRunNotStartedError
 from airflow_provider_service.simulator import ServiceSimulator
 
-from .conftest import MakeRun
+from .conftest import MakeRun, connect
 from .workflows import CALLED, DONE, bridge_of, bridged, held, put, put_bridge, statuses, wait
 
 
 @pytest.mark.parametrize("had_started", [True, False], ids=["after", "before"])
-def test_a_bridge_that_died(task_run: MakeRun, simulator: ServiceSimulator, had_started: bool) -> None:
+def test_a_bridge_that_died(
+    task_run: MakeRun, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch, had_started: bool
+) -> None:
+    connect(monkeypatch, simulator, extra={"retry_deadline": 30})  # the webhook of the bridge goes live a little late
     workflow_id = put(simulator, CALLED, wait(0.5), DONE)
     run = task_run(workflow_id=workflow_id, timeout=600)
     first = run.attempt(1, wait_for_completion=False)
