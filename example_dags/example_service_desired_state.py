@@ -24,6 +24,8 @@ with DAG(
     schedule="0 1 * * *",
     start_date=datetime(2026, 1, 1),
     catchup=False,
+    # Two simultaneous runs could both try to create a table, which fails in the second.
+    max_active_runs=1,
     tags=["service", "example"],
 ) as dag:
     # Of all other tags, only those that begin with "airflow-old-" are deleted.
