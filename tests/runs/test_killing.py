@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 from airflow.providers.common.compat.sdk import TaskDeferred
@@ -84,18 +85,27 @@ def test_before_the_call(task_run: MakeRun, killed: Killed, simulator: ServiceSi
 
 
 def test_while_the_webhook_is_not_live_yet(
-    monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, killed: Killed, simulator: ServiceSimulator
+    monkeypatch: pytest.MonkeyPatch,
+    task_run: MakeRun,
+    killed: Killed,
+    simulator: ServiceSimulator,
+    before_request: Callable[..., None],
 ) -> None:
     connect(monkeypatch, simulator, extra={"retry_deadline": 30})
     monkeypatch.setattr(transport, "_exponential_jitter", lambda _: 0.1)
-    # After a shorter search, it would be proven that nothing was started, and the error would say that instead.
-    monkeypatch.setattr(start_and_find, "SETTLING_SECONDS", 120.0)
+    # A task that waits for the answer when its call is given up reports why the call was to be repeated: this one must
+    # be searching.
     monkeypatch.setattr(start_and_find, "PATIENCE_AT_ONCE_SECONDS", 0.1)
     workflow_id = put(simulator, webhook(), wait(30), DONE)
     set_live(simulator, workflow_id, False)
-    # A task that still waits for the answer when its call is given up reports why the call was to be repeated.
-    reports = "the task was killed|the webhook is not live"
-    killed(task_run(workflow_id=workflow_id), lambda: calls(simulator) > 1, reports=reports)
+    run, searching = task_run(workflow_id=workflow_id), threading.Event()
+
+    def search_until_the_kill(_: object) -> None:
+        searching.set()
+        run.task._killed.wait(60)
+
+    before_request("GET", "/executions$", search_until_the_kill)
+    killed(run, lambda: searching.is_set() and calls(simulator) > 1)
     set_live(simulator, workflow_id, True)
     time.sleep(1)  # the next call was to come by then
     assert held(simulator, workflow_id) == []
