@@ -346,6 +346,13 @@ class ServiceRunNotStartedError(ServiceError):
     """A start was requested, and provably no execution was created."""
 
 
+class ServiceInsertInDoubtError(ServiceError):
+    """Rows were inserted, or may have been, before an insert or an append failed: a repeat would insert them again."""
+
+    not_processed = False
+    ends_wait = final = True
+
+
 class ServiceTaskKilledError(ServiceError):
     """The task was killed while it was starting an execution or waiting for it."""
 

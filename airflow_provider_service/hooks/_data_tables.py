@@ -7,6 +7,8 @@ from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from airflow.providers.common.compat.sdk import AirflowFailException
+
 from airflow_provider_service._airflow.references import DATA_TABLE, PROJECT, data_table_in
 from airflow_provider_service._core.rows.files import chosen_types
 from airflow_provider_service._core.rows.frames import arrow_table, pandas_frame, rows_in
@@ -15,6 +17,7 @@ from airflow_provider_service._core.rows.options import LOAD_CHECKS, chosen_stra
 from airflow_provider_service._core.rows.progress import Progress
 from airflow_provider_service._core.rows.target import LoadOptions, TableTarget, opening_rejects
 from airflow_provider_service._core.rows.values import column_types
+from airflow_provider_service.client.errors import ServiceInsertInDoubtError
 from airflow_provider_service.client.resources import DataTables
 
 if TYPE_CHECKING:
@@ -80,7 +83,9 @@ class HookDataTables(DataTables):
         :raises ServiceInputError: a row, a column name or an option does not fit, or a library is missing; nothing was
             written.
         :raises ServiceLookupError: no table or project has the name.
-        :raises ServiceApiError: a call failed.
+        :raises ServiceApiError: a call failed; with ``mode="append"``, no row was inserted.
+        :raises AirflowFailException: with ``mode="append"``, a call failed, and some rows were inserted, or may have
+            been. Airflow does not retry the task: that would insert rows twice.
         """
         arguments = _named(data_table_id, data_table_name, project_id, project_name)
         vars(arguments).update(
@@ -103,7 +108,10 @@ class HookDataTables(DataTables):
         chosen_strategy(change_strategy, on_stored_duplicates)
         rejects = opening_rejects(on_error, reject_path, object_storage_conn_id)
         target = TableTarget.named_by(arguments, self._client, create_table=create_table)
-        return target.load(partial(rows_in, rows), options, rejects).to_xcom()
+        try:
+            return target.load(partial(rows_in, rows), options, rejects).to_xcom()
+        except ServiceInsertInDoubtError as error:
+            raise AirflowFailException(str(error)) from error
 
     def to_arrow(
         self,

@@ -25,7 +25,7 @@ from airflow_provider_service._core.rows.options import (
     ON_STORED_DUPLICATES,
     chosen_strategy,
 )
-from airflow_provider_service.client.errors import ServiceAnswerTooLargeError, ServiceError
+from airflow_provider_service.client.errors import ServiceAnswerTooLargeError
 from airflow_provider_service.operators._table import ServiceTableOperator, given_rows
 
 if TYPE_CHECKING:
@@ -54,11 +54,13 @@ log = logging.getLogger(__name__)
 
 
 class ServiceInsertRowsOperator(ServiceTableOperator):
-    """Insert rows. NOT safe to repeat: a retry inserts them again; prefer :class:`ServiceUpsertRowsOperator`.
+    """Insert rows. NOT safe to repeat: a repeat inserts them again; prefer :class:`ServiceUpsertRowsOperator`.
 
     The task checks all rows before it inserts the first, as an upsert does: each value must fit its column, and a date
     without a time zone means UTC. It sends the rows in batches. The service inserts each batch completely or not at
-    all; if a batch fails, the batches before it stay.
+    all; if a batch fails, the batches before it stay. If a batch fails after others were inserted, or if its answer is
+    lost, the task fails without further retries and says how many rows were inserted. A task that is killed is retried,
+    and then inserts the rows again.
 
     :param data_table_id: id of the table; give either the id or the name.
     :param data_table_name: exact, case-sensitive name of the table.
@@ -114,13 +116,11 @@ class ServiceInsertRowsOperator(ServiceTableOperator):
         table, url = self.open_table(context)
         rows = checked_rows(rows, column_types(table))
         inserted = 0
-        try:
-            for inserted in insert_in_batches(self.hook, table.id, rows, max_rows=batch_rows, max_bytes=batch_bytes):
-                if inserted < len(rows):
-                    self.log.info("Inserted %d of %d rows into %s", inserted, len(rows), table.name)
-        except ServiceError:
-            self.log.error("%d of %d rows had been inserted before this batch failed", inserted, len(rows))
-            raise
+        for inserted in insert_in_batches(
+            self.hook, table.id, rows, max_rows=batch_rows, max_bytes=batch_bytes, may_repeat=False
+        ):
+            if inserted < len(rows):
+                self.log.info("Inserted %d of %d rows into %s", inserted, len(rows), table.name)
         self.log.info("Rows inserted into %s: %d; see %s", table.name, inserted, url)
         return {"data_table_id": table.id, "inserted": inserted, "url": url}
 

@@ -75,6 +75,7 @@ def test_only_a_call_needs_all_columns() -> None:
     assert {name for name, cells in ROWS if not COLUMNS.keys() <= cells.keys()} == {
         "ServiceDeploymentError",
         "ServiceExecutionFailedError",
+        "ServiceInsertInDoubtError",
         "ServiceRunInDoubtError",
         "ServiceRunNotKeptError",
         "ServiceRunNotStartedError",

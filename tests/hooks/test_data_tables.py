@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pandas as pd
 import polars as pl
 import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.client._lookup import find_data_table
 from airflow_provider_service.client.errors import ServiceInputError, ServiceLookupError
@@ -74,6 +75,13 @@ def test_a_bad_value_is_refused_before_anything_is_written(hook, table, writes) 
     with pytest.raises(ServiceInputError, match="row 1 has unknown columns 'nope'"):
         hook.data_tables.load([{"nope": 1}], data_table_id=table.id, mode="append")
     assert writes() == []
+
+
+def test_a_task_whose_append_loses_its_answer_is_not_retried(hook, simulator, table, held) -> None:
+    simulator.inject("drop", method="POST", after_processing=True)
+    with pytest.raises(AirflowFailException, match="0 rows were inserted, the next 1 may have been"):
+        hook.data_tables.load([{"sku": "a"}], data_table_id=table.id, mode="append")
+    assert held("sku") == [("a",)]
 
 
 def test_rows_that_do_not_fit_are_left_out_with_their_reasons(hook, table, held, tmp_path) -> None:

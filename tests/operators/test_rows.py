@@ -118,13 +118,37 @@ def test_the_log_counts_rows_that_are_changed_or_would_be(execute, client, table
         assert f"Rows of {table.name} {would}{what}: 1; see http" in caplog.text
 
 
-def test_a_batch_that_fails_leaves_the_earlier_ones(execute, simulator, table, rows_of, caplog):
-    rows = [{"sku": "a"}, {"sku": "b"}, {"sku": "c"}]
-    simulator.inject("status", status=400, method="POST", skip=1)
-    with pytest.raises(AirflowFailException, match="HTTP 400"):
+def test_a_batch_that_is_refused_after_others_fails_for_good(execute, simulator, table, rows_of):
+    rows = [{"sku": sku} for sku in "abcde"]
+    simulator.inject("status", status=401, method="POST", skip=1)
+    with pytest.raises(AirflowFailException, match=r"HTTP 401.*2 rows were inserted, and the other rows were not"):
         execute(ServiceInsertRowsOperator, data_table_id=table.id, rows=rows, batch_rows=2)
     assert rows_of() == ["a", "b"]
-    assert "2 of 3 rows had been inserted before this batch failed" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("skip", "inserted", "told"), [(0, "ab", "0 rows were inserted"), (1, "abcd", "2 rows were inserted")]
+)
+def test_a_batch_whose_answer_is_lost_is_in_doubt_and_fails_for_good(
+    execute, simulator, table, rows_of, skip, inserted, told
+):
+    rows = [{"sku": sku} for sku in "abcde"]
+    simulator.inject("drop", method="POST", skip=skip, after_processing=True)
+    with pytest.raises(AirflowFailException) as caught:
+        execute(ServiceInsertRowsOperator, data_table_id=table.id, rows=rows, batch_rows=2)
+    assert f"{told}, the next 2 may have been, and the other rows were not" in str(caught.value)
+    assert "look into the table" in str(caught.value)
+    assert "an upsert can be repeated" in str(caught.value)
+    assert rows_of() == list(inserted)
+
+
+def test_a_retry_inserts_each_row_once_if_the_first_batch_was_not_processed(execute, simulator, table, rows_of):
+    arguments = {"data_table_id": table.id, "rows": [{"sku": sku} for sku in "abc"], "batch_rows": 2}
+    simulator.inject("status", status=401, method="POST")
+    with pytest.raises(errors.ServiceUnauthorizedError):
+        execute(ServiceInsertRowsOperator, **arguments)
+    execute(ServiceInsertRowsOperator, **arguments)
+    assert rows_of() == ["a", "b", "c"]
 
 
 def test_values_are_those_of_an_upsert(execute, client, table):

@@ -12,7 +12,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service._core.rows.source_rows import GrowingTypes
 from airflow_provider_service.client._lookup import find_data_table
-from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.client.errors import ServiceConnectionLostError, ServiceInputError
 from airflow_provider_service.transfers.object_storage_to_data_table import ObjectStorageToServiceDataTableOperator
 from airflow_provider_service.transfers.sql_to_data_table import SqlToServiceDataTableOperator
 from tests.s3 import Bucket
@@ -54,6 +54,22 @@ def test_an_append_inserts_again(execute, table, held, sales):
     for _ in range(2):
         assert load(execute, table, mode="append")["inserted"] == 3
     assert held(*COLUMNS) == sales * 2
+
+
+def test_an_append_whose_answer_is_lost_fails_for_good(execute, simulator, table, held, sales):
+    simulator.inject("drop", method="POST", after_processing=True)
+    with pytest.raises(AirflowFailException, match="0 rows were inserted, the next 3 may have been"):
+        load(execute, table, mode="append")
+    assert held(*COLUMNS) == sales
+
+
+@pytest.mark.parametrize("options", [{"mode": "replace"}, {"key_columns": "sku"}], ids=["replace", "upsert"])
+def test_a_load_that_can_be_repeated_is_retried_after_a_lost_answer(execute, simulator, table, held, sales, options):
+    simulator.inject("drop", method="POST", path="/rows$", after_processing=True)
+    with pytest.raises(ServiceConnectionLostError):
+        load(execute, table, **options)
+    load(execute, table, **options)
+    assert held(*COLUMNS) == sales
 
 
 def test_keys_make_it_an_upsert_which_can_delete_the_rest(execute, table, held, sales, client, query):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from airflow_provider_service._airflow import metrics
 from airflow_provider_service._airflow.task_arguments import BATCH_BYTES, BATCH_ROWS
 from airflow_provider_service.client._http.encoding import encode_query, to_json
+from airflow_provider_service.client.errors import ServiceError, ServiceInsertInDoubtError
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
@@ -40,19 +41,31 @@ def insert_in_batches(
     max_rows: int = BATCH_ROWS,
     max_bytes: int = BATCH_BYTES,
     note_ids: Callable[[list[Row]], None] | None = None,
+    may_repeat: bool = True,
 ) -> Iterator[int]:
     """Insert rows, and after each call yield the number of rows inserted so far. Each call is all or nothing.
 
     :param note_ids: called after each call with the inserted rows, which hold only their ids.
+    :param may_repeat: whether the caller can be repeated although some rows were inserted.
+    :raises ServiceInsertInDoubtError: it cannot, and some rows were inserted, or may have been.
     """
     done = 0
     if note_ids is not None:
         max_rows = min(max_rows, MAX_ROWS_WITH_IDS)
     for batch in _row_batches(rows, max_rows, max_bytes):
-        if note_ids is None:
-            client.data_table_rows.insert(data_table_id, batch)
-        else:
-            note_ids(client.data_table_rows.insert(data_table_id, batch, return_type="id"))
+        try:
+            if note_ids is None:
+                client.data_table_rows.insert(data_table_id, batch)
+            else:
+                note_ids(client.data_table_rows.insert(data_table_id, batch, return_type="id"))
+        except ServiceError as error:
+            if may_repeat or (error.not_processed and not done):
+                raise
+            doubt = "" if error.not_processed else f", the next {len(batch):,} may have been"
+            raise ServiceInsertInDoubtError(
+                f"{error}; {done:,} rows were inserted{doubt}, and the other rows were not. Another attempt would "
+                "insert rows twice: look into the table, and insert only what it lacks; an upsert can be repeated"
+            ) from error
         metrics.count(metrics.ROWS_INSERTED, len(batch))
         done += len(batch)
         yield done

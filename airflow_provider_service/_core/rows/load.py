@@ -29,7 +29,8 @@ DELETED_IDS = 100_000
 def append_rows(client: Resources, table_id: str, spool: Spool) -> LoadResult:
     """Insert the rows. NOT safe to repeat: a repeat inserts them again.
 
-    :raises ServiceApiError: a call failed; the log says how many rows had been inserted.
+    :raises ServiceInsertInDoubtError: a call failed, and some rows were inserted, or may have been.
+    :raises ServiceApiError: a call failed, and no row was inserted.
     """
     return LoadResult(inserted=_insert(client, table_id, spool))
 
@@ -100,7 +101,9 @@ def _insert(client: Resources, table_id: str, spool: Spool, ids: _Ids | None = N
     progress = Progress("Inserted", len(spool.requested))
     note, rows = None if ids is None else ids.note, spool.requested.values()
     try:
-        for inserted in insert_in_batches(client, table_id, rows, max_rows=spool.chunk_rows, note_ids=note):
+        for inserted in insert_in_batches(
+            client, table_id, rows, max_rows=spool.chunk_rows, note_ids=note, may_repeat=ids is not None
+        ):
             progress.reach(inserted)
     finally:
         progress.report()
