@@ -10,6 +10,8 @@ from tests.operators.test_dates_in_filters import ORDER, TIMES, expected, found,
 from .running import connect
 from .servers import LiveServer
 
+FINER_TIMES = ["2026-01-15T08:00:00.000001Z", "2026-01-15T08:00:00.0009+00:00", "2026-01-15T23:59:59.999999999Z"]
+
 
 @pytest.mark.smoke
 def test_times_of_a_day_are_told_apart(live_server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,9 +23,12 @@ def test_times_of_a_day_are_told_apart(live_server: LiveServer, monkeypatch: pyt
         created = next(iter(client.data_table_rows.list(table.id)))["createdAt"]
 
         for comparison in ORDER:
-            for time in filter(None, TIMES):
+            finer = () if comparison in ("eq", "neq") else FINER_TIMES
+            for time in (*filter(None, TIMES), *finer):
                 seen = found(client, table, where(("at", comparison, time)))
                 assert (comparison, time, seen) == (comparison, time, expected(comparison, time))
         assert exact_filters(client, table, where(("createdAt", "lt", created)), list) == []
         assert len(list(exact_filters(client, table, where(("createdAt", "gte", created)), list))) == len(TIMES)
+        finer = created.replace("Z", "001Z")
+        assert exact_filters(client, table, where(("createdAt", "lt", finer)), len) > 0
         client.data_tables.delete(table.id)

@@ -6,8 +6,11 @@ import operator
 from datetime import UTC, datetime
 from typing import Any
 
+import pandas as pd
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from jinja2 import Template
 
 from airflow_provider_service._core.rows.matching import matching_rows
@@ -51,8 +54,10 @@ def where(*conditions: tuple[str, str, Any], kind: str = "and") -> dict[str, Any
 
 
 def expected(comparison: str, time: str) -> list[int]:
-    compare = ORDER[comparison]
-    return [n for n, at in enumerate(TIMES) if (comparison == "neq" if at is None else compare(at, time))]
+    compare, value = ORDER[comparison], pd.Timestamp(time)
+    return [
+        n for n, at in enumerate(TIMES) if (comparison == "neq" if at is None else compare(pd.Timestamp(at), value))
+    ]
 
 
 def found(client: ServiceClient, table: Any, filter: Any, **options: Any) -> list[int]:
@@ -72,6 +77,43 @@ def test_times_of_a_day_are_told_apart(client: ServiceClient, table: Any, compar
 )
 def test_a_time_without_a_zone_means_utc(client: ServiceClient, table: Any, time: str) -> None:
     assert found(client, table, where(("at", "eq", time))) == [2]
+
+
+# To the time of a stored date, or so many nanoseconds from it.
+NEAR = st.tuples(
+    st.sampled_from([time for time in TIMES if time]),
+    st.sampled_from([0, 1, -1, 1_000, -1_000, 999_999, -999_999, 1_000_000, 86_400_000_000_001]),
+)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(near=NEAR, comparison=st.sampled_from(["gt", "gte", "lt", "lte"]), as_text=st.booleans())
+def test_dates_finer_than_a_millisecond_are_compared_in_full(
+    client: ServiceClient, table: Any, near: tuple[str, int], comparison: str, as_text: bool
+) -> None:
+    value = pd.Timestamp(near[0]) + pd.Timedelta(near[1], unit="ns")
+    text = value.isoformat()
+    assert found(client, table, where(("at", comparison, text if as_text else value))) == expected(comparison, text)
+
+
+@pytest.mark.parametrize("comparison", ["eq", "neq"])
+def test_no_date_equals_one_that_is_finer_than_a_millisecond(
+    client: ServiceClient, table: Any, simulator: ServiceSimulator, comparison: str
+) -> None:
+    simulator.clear_requests()
+    with pytest.raises(ServiceInputError, match=r"finer than a millisecond.*nothing was sent"):
+        found(client, table, where(("at", comparison, "2026-01-15T08:00:00.000001Z")))
+    assert found(client, table, where(("at", comparison, "2026-01-15T08:00:00.000000Z"))) == expected(
+        comparison, "2026-01-15T08:00:00.000Z"
+    )
+
+
+def test_a_deletion_up_to_now_spares_what_is_stored_in_this_millisecond(
+    execute: Any, client: ServiceClient, table: Any
+) -> None:
+    arguments = {"data_table_id": table.id, "filter": where(("at", "gte", datetime(2026, 1, 15, 8, 0, 0, 999)))}
+    assert execute(ServiceDeleteRowsOperator, **arguments)["deleted"] == 3
+    assert [row["n"] for row in client.data_table_rows.list(table.id)] == [0, 1, 2, 6]
 
 
 def test_several_conditions(client: ServiceClient, table: Any) -> None:

@@ -16,6 +16,7 @@ from airflow_provider_service._core.rows.values import (
     MIN_YEAR,
     column_types,
     date_text,
+    is_finer_than_milliseconds,
     typed_filter,
     types_of_stored_rows,
 )
@@ -138,7 +139,7 @@ def _date_conditions(filter: Mapping[str, Any] | None, table: DataTable) -> dict
         return {}
     types = types_of_stored_rows(column_types(table))
     found = {
-        number: _DateCondition(one["columnName"], one.get("condition", "eq"), _date_in(one))
+        number: _date_condition(one)
         for number, one in enumerate(conditions)
         if isinstance(one, Mapping)
         and types.get(str(one.get("columnName"))) == "date"
@@ -153,14 +154,24 @@ def _date_conditions(filter: Mapping[str, Any] | None, table: DataTable) -> dict
     return found
 
 
-def _date_in(condition: Mapping[str, Any]) -> str:
+def _date_condition(condition: Mapping[str, Any]) -> _DateCondition:
+    comparison, value = condition.get("condition", "eq"), condition["value"]
+    compared = f"the filter compares the dates of {shown(condition['columnName'])} with {shown(value)}, which is"
     try:
-        return date_text(condition["value"])
+        date = date_text(value)
     except (ValueError, OverflowError):
         raise ServiceInputError(
-            f"the filter compares the dates of {shown(condition['columnName'])} with {shown(condition['value'])}, "
-            "which is not a date and time such as 2026-01-31T00:00:00Z; nothing was sent"
+            f"{compared} not a date and time such as 2026-01-31T00:00:00Z; nothing was sent"
         ) from None
+    if is_finer_than_milliseconds(value):
+        if comparison in ("eq", "neq"):
+            raise ServiceInputError(
+                f"{compared} finer than a millisecond, so no stored date equals it; give it as the service stores it, "
+                f"{date}; nothing was sent"
+            )
+        # A stored date that equals the text is earlier than the value.
+        comparison = {"gte": "gt", "lt": "lte"}.get(comparison, comparison)
+    return _DateCondition(condition["columnName"], comparison, date)
 
 
 def _widened(filter: Mapping[str, Any], dates: Mapping[int, _DateCondition]) -> dict[str, Any]:

@@ -151,7 +151,12 @@ def _is_rounded(given: Any, typed: Any, column_type: str) -> bool:
             return not isinstance(given, float) and Decimal(given) != Decimal(str(typed))
         except ArithmeticError:  # an exponent of more digits than any decimal has
             return True
-    return column_type == "date" and _FINER_THAN_MILLISECONDS.search(str(given)) is not None
+    return column_type == "date" and is_finer_than_milliseconds(given)
+
+
+def is_finer_than_milliseconds(date: Any) -> bool:
+    """Whether the service, and :func:`date_text`, cut a date to an earlier one."""
+    return _FINER_THAN_MILLISECONDS.search(str(date)) is not None
 
 
 def _boolean(value: Any) -> bool:

@@ -39,10 +39,10 @@ class DataTableRows(Resource):
     ``"lt"``, ``"lte"``, ``"like"``, ``"ilike"`` or, except in updates and upserts, ``"isEmpty"`` or ``"isNotEmpty"``,
     which n8n has from 2.40 on. A value of None means null.
 
-    The methods send a filter as it is. If the database of the service is SQLite, a comparison with a date tells days
-    apart, but takes all times of a day for earlier than the value: an ``"lt"`` with 8:00 of a day deletes that whole
-    day. The operators, the transfers and ``hook.data_tables`` compare dates exactly. Give dates with an offset,
-    ``2026-01-02T03:04:05Z``: without one, the service assumes its own current time zone.
+    The methods send a filter as it is. The service cuts a date in it to milliseconds. If its database is SQLite, a
+    comparison with a date tells days apart, but takes all times of a day for earlier than the value: an ``"lt"`` with
+    8:00 of a day deletes that whole day. The operators, the transfers and ``hook.data_tables`` compare dates exactly.
+    Give dates with an offset, ``2026-01-02T03:04:05Z``: without one, the service assumes its own current time zone.
     """
 
     def list(
