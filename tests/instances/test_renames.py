@@ -110,6 +110,16 @@ def test_a_new_workflow_takes_the_name_of_a_renamed_one(client, deploy, folder, 
     assert ids_of(client)["busy"] == before["idle"]
 
 
+def test_an_older_workflow_that_equals_a_new_one_of_its_name_stays(client, deploy, simulator):
+    # A deployment creates workflows without nodes, and fills them once all have their ids.
+    older = client.workflows.create("idle", [], {}, {})
+    renamed = {**workflow("busy", webhook("busy")), "id": older.id}
+    simulator.inject("drop", method="POST", path="/workflows$", after_processing=True)
+    with pytest.raises(ServiceDeploymentError, match="while creating 'idle'"):
+        deploy([renamed, workflow("idle", webhook("idle"))])
+    assert ids_of(client) == {"idle": older.id}
+
+
 def test_references_to_a_renamed_workflow_must_use_its_new_name(client, deploy, folder, writes):
     rename(folder, "child", "kid")
     writes()

@@ -98,6 +98,16 @@ def test_a_cell_may_cross_the_chunks_in_which_a_file_is_read() -> None:
     ]
 
 
+@pytest.mark.parametrize("size", [1, 256 * 1024 - 4], ids=["within a chunk", "across two chunks"])
+@pytest.mark.parametrize("line_break", ["\n", "\r\n", "\r"])
+def test_a_line_break_of_two_characters_is_one_row_of_a_single_column(line_break: str, size: int) -> None:
+    # An empty line would be a row with null.
+    cells = ["x" * size, "", "y"]
+    text = "".join(f"{line}{line_break}" for line in ("a", cells[0], '""', cells[2]))
+    read = list(CsvFormat().read(io.BytesIO(text.encode())))
+    assert [row["a"] for row in read] == cells
+
+
 def test_a_byte_order_mark_is_skipped() -> None:
     assert list(CsvFormat().read(io.BytesIO("\ufeffä,b\n1,\ufeff\n".encode()))) == [{"ä": "1", "b": "\ufeff"}]
 

@@ -196,6 +196,22 @@ def test_of_two_replaces_at_once_the_one_whose_rows_are_gone_fails(
     assert loader.held() == new
 
 
+@pytest.mark.parametrize("method", ["GET", "DELETE"], ids=["before it looks", "before it deletes"])
+def test_a_replace_whose_rows_another_one_replaces_after_all_are_inserted_fails(
+    loader: Loader, before_request, method
+) -> None:
+    other = numbered("other", 2)
+    loader.fill(numbered("old", 1))
+
+    def replace(somebody_else: ServiceClient) -> None:
+        load(somebody_else, loader.table, other, "replace")
+
+    before_request("POST", "/rows$", lambda _: before_request(method, "/rows", replace))
+    with pytest.raises(ServiceError, match="are gone, because another task wrote to the table at the same time"):
+        loader.load(numbered("new", 3), "replace")
+    assert loader.held() == other
+
+
 @pytest.mark.parametrize("processed", [1, 3])
 def test_a_workflow_may_delete_new_rows_while_others_are_inserted(
     simulator: ServiceSimulator, client: ServiceClient, processed

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
 from airflow_provider_service._core.waits import poller as poller_module
-from airflow_provider_service._core.waits.reads import MAX_READS_AT_ONCE
+from airflow_provider_service._core.waits.reads import MAX_READS_AT_ONCE, MAX_SLOW_READS_AT_ONCE, Reads
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.simulator._recording import RecordedRequest
@@ -159,6 +160,36 @@ async def test_a_last_poll_comes_before_reads_that_wait(
     assert (await wait)["verdict"] == "succeeded"
     assert sum(polls_of(simulator, one) for one in ids) < len(ids), "others still wait for their first read"
     await end(waits)
+
+
+class SlowReader:
+    """A wait whose last read was slow."""
+
+    is_slow = True
+
+
+@in_event_loop
+async def test_a_read_that_overtakes_the_slow_ones_is_made_once() -> None:
+    made: Counter[SlowReader] = Counter()
+    answered = asyncio.Event()
+
+    async def read(reader: SlowReader) -> None:
+        made[reader] += 1
+        await answered.wait()
+
+    *others, last = (SlowReader() for _ in range(MAX_SLOW_READS_AT_ONCE + 1))
+    reads = Reads(read)
+    for reader in (*others, last):
+        reads.add(reader)
+    assert not reads.is_open(last)
+    reads.add(last, first=True)
+    assert reads.is_open(last)
+    answered.set()
+    while reads:
+        await asyncio.sleep(0)
+
+    assert set(made.values()) == {1}
+    assert len(made) == len(others) + 1
 
 
 @pytest.mark.slow
