@@ -37,6 +37,7 @@ POLLING = "waits/test_poller waits/test_poller_requests waits/test_slow_reads"
 TESTS = {
     "_core/rows/upsert_plan.py": "operators/test_upsert operators/test_stored_duplicates operators/test_column_names",
     "_core/rows/options.py": "operators/test_change_strategies",
+    "_core/rows/matching.py": "operators/test_dates_in_filters",
     "_core/rows/values.py": f"{UPSERTS} operators/test_column_names operators/test_rows",
     "_core/rows/checked.py": "operators/test_upsert operators/test_stored_duplicates rows/test_load",
     "_core/rows/load.py": "rows/test_load",

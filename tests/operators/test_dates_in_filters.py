@@ -101,8 +101,12 @@ def test_no_date_equals_one_that_is_finer_than_a_millisecond(
     client: ServiceClient, table: Any, simulator: ServiceSimulator, comparison: str
 ) -> None:
     simulator.clear_requests()
-    with pytest.raises(ServiceInputError, match=r"finer than a millisecond.*nothing was sent"):
+    refusal = r"'at' with '2026-01-15T08:00:00.000001Z', which is finer than a millisecond.*nothing was sent"
+    with pytest.raises(ServiceInputError, match=refusal):
         found(client, table, where(("at", comparison, "2026-01-15T08:00:00.000001Z")))
+    with pytest.raises(ServiceInputError, match=refusal):
+        found(client, table, {"filters": [{"columnName": "at", "value": "2026-01-15T08:00:00.000001Z"}]})
+    assert simulator.requests == []
     assert found(client, table, where(("at", comparison, "2026-01-15T08:00:00.000000Z"))) == expected(
         comparison, "2026-01-15T08:00:00.000Z"
     )
