@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import re
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -193,25 +195,49 @@ def test_a_workflow_that_was_just_activated(
 ) -> None:
     connect(monkeypatch, simulator, extra={"retry_deadline": 30})  # its webhook goes live a little later
     workflow_id = put(simulator, webhook(), DONE, active=False)
-    assert task_run(workflow_id=workflow_id).whole_attempt(1)["status"] == "success"
+    assert task_run(workflow_id=workflow_id, activate=True).whole_attempt(1)["status"] == "success"
     assert simulator.state.workflows.get(workflow_id).active
     assert len(held(simulator, workflow_id)) == 1
 
 
-def test_an_activated_webhook_that_is_not_live_at_once_causes_no_warning(
-    task_run: MakeRun,
-    simulator: ServiceSimulator,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+@pytest.fixture
+def log_of_activation(
+    task_run: MakeRun, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> Callable[..., list[tuple[str, str]]]:
+    """``log_of_activation(seconds)``: the levels and texts of a run whose webhook takes so long to go live."""
+
+    def run(seconds: float) -> list[tuple[str, str]]:
+        connect(monkeypatch, simulator, extra={"retry_deadline": 30})
+        simulator.state.publish_delay = seconds
+        workflow_id = put(simulator, webhook(), DONE, active=False)
+        with caplog.at_level(logging.DEBUG, logger="airflow_provider_service"):
+            assert task_run(workflow_id=workflow_id, activate=True).attempt(1)["status"] == "success"
+        return [
+            (one.levelname, one.getMessage())
+            for one in caplog.records
+            if one.name.startswith("airflow_provider_service.") and "cannot be called outside" not in one.msg
+        ]
+
+    return run
+
+
+def test_an_activated_webhook_that_goes_live_soon_takes_one_line(
+    log_of_activation: Callable[..., list[tuple[str, str]]],
 ) -> None:
-    connect(monkeypatch, simulator, extra={"retry_deadline": 30})
-    simulator.state.publish_delay = 0.5
-    workflow_id = put(simulator, webhook(), DONE, active=False)
-    with caplog.at_level(logging.INFO, logger="airflow_provider_service"):
-        assert task_run(workflow_id=workflow_id).attempt(1)["status"] == "success"
-    ours = [one for one in caplog.records if one.name.startswith("airflow_provider_service.")]
-    assert {one.levelname for one in ours if "the webhook is not live" in one.getMessage()} == {"INFO"}
-    assert [one for one in ours if one.levelno > logging.INFO and "cannot be called outside" not in one.msg] == []
+    log = log_of_activation(0.1)
+    assert {level for level, text in log if "the webhook is not live" in text} <= {"DEBUG"}
+    [line] = [text for level, text in log if level != "DEBUG" and "live" in text]
+    assert re.fullmatch(r"Activating workflow \w+ \(Workflow\): its draft is published, and soon live", line)
+    assert {level for level, _ in log} <= {"DEBUG", "INFO"}
+
+
+def test_an_activated_webhook_that_is_not_live_for_long_is_reported_once_without_a_warning(
+    log_of_activation: Callable[..., list[tuple[str, str]]],
+) -> None:
+    log = log_of_activation(10)
+    told = [level for level, text in log if "the webhook is not live (HTTP 404)" in text]
+    assert (told[:3], told.count("INFO")) == (["DEBUG"] * 3, 1)
+    assert {level for level, _ in log} <= {"DEBUG", "INFO"}
 
 
 def test_a_full_queue_holds_no_deferred_task(monkeypatch: pytest.MonkeyPatch, task_run: MakeRun) -> None:

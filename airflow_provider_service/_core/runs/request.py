@@ -132,7 +132,7 @@ class RunRequest:
         if self.workflow.active:
             return
         require(self.activate, f"{self.label} is not active, and activate=False; nothing was started")
-        log.info("Activating %s", self.label)
+        log.info("Activating %s: its draft is published, and soon live", self.label)
         with naming_the_holder(client, self.workflow.id):
             client.workflows.activate(self.workflow.id)
 

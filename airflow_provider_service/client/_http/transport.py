@@ -38,6 +38,9 @@ MCP_PATH = "/mcp-server/http"
 # Methods that, when repeated, leave the server in the same state as a single call.
 _REPEATABLE_METHODS = frozenset({"GET", "PUT", "DELETE"})
 
+# An error that is normal for a moment is worth a line only if it lasts longer than this.
+QUIET_TRIES = 3
+
 _exponential_jitter = wait_random_exponential(multiplier=0.5, max=20)
 
 
@@ -317,13 +320,15 @@ def _pause(state: RetryCallState) -> float:
 
 
 def _log_retry(said: set[str], state: RetryCallState) -> None:
-    """Log a failed try, and its whole reason unless an earlier try has failed for the same."""
+    """Log a failed try, and its whole reason unless an earlier line says the same. A momentary error gets one line."""
     pause = state.next_action.sleep if state.next_action else 0.0
     error = _error_of(state)
-    level = logging.INFO if isinstance(error, ServiceError) and error.is_momentary else logging.WARNING
-    text = str(error)
+    level, text = logging.WARNING, str(error)
+    if isinstance(error, ServiceError) and error.is_momentary:
+        level = logging.INFO if state.attempt_number > QUIET_TRIES and text not in said else logging.DEBUG
     reason = f"{text.partition(': ')[0]}: the same" if text in said else text  # it begins with the method and the path
-    said.add(text)
+    if level > logging.DEBUG:
+        said.add(text)
     log.log(level, "%s. Try %d failed; trying again in %.1f s", reason, state.attempt_number, pause)
 
 
