@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from airflow_provider_service.simulator._generations import is_at_least
 from airflow_provider_service.simulator._state import State
 from airflow_provider_service.simulator._stores.workflows import Version, Workflow
 
@@ -38,6 +39,8 @@ def workflow_json(state: State, workflow: Workflow, *, pinned: bool = True) -> d
     }
     if pinned:
         answer["pinData"] = workflow.pin_data
+    if not is_at_least(state.version, "2.0"):
+        del answer["sourceWorkflowId"]
     return answer
 
 
@@ -45,7 +48,7 @@ def workflow_item(state: State, workflow: Workflow, *, pinned: bool = True) -> d
     """The workflow as lists show it."""
     answer = workflow_json(state, workflow, pinned=pinned)
     for name in ("description", "versionCounter", "sourceWorkflowId"):
-        del answer[name]
+        answer.pop(name, None)
     for share in answer["shared"]:
         del share["project"]
     if answer["activeVersion"]:

@@ -127,11 +127,14 @@ class WorkflowStore:
         return workflow
 
     def _callee(self, workflow_id: str) -> Callee | None:
-        """A published workflow as another one starts it: the version that has gone live."""
+        """A workflow as another one starts it: the version that has gone live, or, before 2.0, the draft."""
         workflow = self._workflows.get(workflow_id)
-        if workflow is None or workflow.live_version is None or not workflow.active:
+        if workflow is None:
             return None
-        return Callee(workflow.snapshot(workflow.live_version), workflow.project_id)
+        version = workflow.live_version if workflow.active else None
+        if not is_at_least(self._host.version, "2.0"):
+            version = workflow.versions[workflow.version_id]
+        return None if version is None else Callee(workflow.snapshot(version), workflow.project_id)
 
     # ------------------------------------------------------------ drafts
 
