@@ -42,7 +42,7 @@ with DAG(
     "example_service_fan_out", schedule=None, catchup=False, params={"parts": 100}, tags=["service", "example"]
 ) as dag:
     put_in_place = ServiceCreateOrUpdateWorkflowOperator(task_id="put_in_place", definition=WORKFLOW)
-    # Activate the workflow once, so that none of the 100 tasks has to.
+    # Running a workflow does not activate it: this task does so once for all 100 runs.
     activate = ServiceActivateWorkflowOperator(
         task_id="activate", workflow_id="{{ ti.xcom_pull(task_ids='put_in_place')['workflow_id'] }}"
     )

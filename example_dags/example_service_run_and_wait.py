@@ -45,9 +45,10 @@ WORKFLOW = {
 }
 
 with DAG("example_service_run_and_wait", schedule=None, catchup=False, tags=["service", "example"]) as dag:
-    put_in_place = ServiceCreateOrUpdateWorkflowOperator(task_id="put_in_place", definition=WORKFLOW)
+    # Whoever deploys a workflow decides that it is active; running it does not activate it.
+    put_in_place = ServiceCreateOrUpdateWorkflowOperator(task_id="put_in_place", definition=WORKFLOW, activate=True)
 
-    # Activates the workflow if necessary. A retry resumes an execution that was started, unless that execution failed.
+    # A retry resumes an execution that was started, unless that execution failed.
     run = ServiceRunWorkflowOperator(
         task_id="run",
         workflow_id="{{ ti.xcom_pull(task_ids='put_in_place')['workflow_id'] }}",

@@ -50,6 +50,7 @@ with DAG(
         task_id="run",
         workflow_name="Airflow example: sub-workflow",
         payload=[{"region": "north"}, {"region": "south"}],
+        activate=True,  # publishes the draft, which is what the task before has deployed
         return_output="last_node",
         deferrable=True,
         poll_interval=1,

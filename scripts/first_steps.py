@@ -114,7 +114,7 @@ def check_wheel(wheels: Path, shown: str) -> None:
 def main(commands: str, wheels: str) -> None:
     """Follow the guide."""
     with ServiceSimulator() as simulator, tempfile.TemporaryDirectory(prefix="first-steps-") as home:
-        simulator.create_webhook_workflow(WORKFLOW, path="nightly-sync", active=False)
+        simulator.create_webhook_workflow(WORKFLOW, path="nightly-sync", active=True)
         try:
             follow(Path(commands), Path(wheels), Path(home), simulator)
         except FirstStepError as error:

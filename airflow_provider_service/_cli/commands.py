@@ -213,7 +213,7 @@ COMMANDS = (
             _option("--payload", help="input of the trigger: JSON, or @FILE, or - for the standard input"),
             _option("--trigger-node", metavar="NODE", help="name of the trigger, if several could start the workflow"),
             _option("--webhook-conn-id", metavar="ID", help="Airflow connection with the webhook's own authentication"),
-            _flag("--no-activate", "fail if the workflow is not active, instead of activating it"),
+            _flag("--activate", "activate the workflow if it is not active, which publishes its draft"),
             _option("--start", choices=("auto", "webhook", "mcp", "bridge"), default="auto", help="how to start it"),
             _option("--mode", choices=("production", "manual"), default="production", help="what MCP runs"),
             _flag("--enable-mcp", "make the workflow available in MCP if it is not"),

@@ -37,7 +37,7 @@ def perform(screen: Screen, arguments: argparse.Namespace) -> int:
             run_key=arguments.run_key,
             trigger_node=arguments.trigger_node,
             webhook_conn_id=arguments.webhook_conn_id,
-            activate=not arguments.no_activate,
+            activate=arguments.activate,
             start=arguments.start,
             mode=arguments.mode,
             enable_mcp=arguments.enable_mcp,

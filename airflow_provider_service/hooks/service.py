@@ -138,7 +138,7 @@ class ServiceHook(Resources, BaseHook):
         files: Mapping[str, str | FileSource] | None = None,
         webhook_method: str | None = None,
         webhook_headers: Mapping[str, str] | None = None,
-        activate: bool = True,
+        activate: bool = False,
         start: Start = "auto",
         mode: Mode = "production",
         enable_mcp: bool = False,

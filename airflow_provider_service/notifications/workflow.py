@@ -50,7 +50,8 @@ class ServiceNotifier(BaseNotifier):
     :param trigger_node: name of the webhook node; required if the workflow has several; None (the default) for the only
         one.
     :param webhook_conn_id: Airflow connection with the webhook's own authentication, if it has one.
-    :param activate: activate the workflow if it is not active (the default); with False, such a workflow is an error.
+    :param activate: True (the default) to activate the workflow if it is not active, which publishes its draft, because
+        a lost alert costs more; with False, such a workflow is an error.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     """
 

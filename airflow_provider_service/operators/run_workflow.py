@@ -82,8 +82,8 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         them.
     :param webhook_headers: further headers of the call; None (the default) for none. They are hidden in logs, rendered
         fields and the stored DAG; prefer ``webhook_conn_id`` for secrets.
-    :param activate: True (the default) to activate the workflow if it is not active; with False, an inactive workflow
-        fails the task.
+    :param activate: True to activate the workflow if it is not active, which publishes its draft and switches its
+        schedule on; with False (the default), an inactive workflow fails the task without further retries.
     :param start: the start method: the production webhook (``"webhook"``); the server's MCP endpoint (``"mcp"``), which
         also starts workflows with a schedule, form, chat or manual trigger; or the bridge (``"bridge"``), a workflow
         that starts other workflows, such as those with a sub-workflow trigger, and is installed if it is missing.
@@ -158,7 +158,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         files: Templated[Mapping[str, str | FileSource] | None] = None,
         webhook_method: Templated[str | None] = None,
         webhook_headers: Templated[Mapping[str, str] | None] = None,
-        activate: bool = True,
+        activate: bool = False,
         start: Start = "auto",
         mode: Mode = "production",
         enable_mcp: bool = False,

@@ -65,6 +65,19 @@ def test_the_file_of_a_payload_is_utf_8_whatever_the_locale(cli, count, tmp_path
     assert ended.result["output"] == [{"n": "h\N{LATIN SMALL LETTER E WITH ACUTE}"}]
 
 
+def test_a_workflow_that_is_not_active_is_activated_only_on_request(cli, client, simulator):
+    workflow_id = put(simulator, webhook(), puts_out("={{ {} }}"), name="Off", active=False)
+
+    ended = cli("run", "Off", *QUICK)
+    assert ended.status == 1
+    assert f"workflow {workflow_id} (Off) is not active; nothing was started. Activate it in n8n, by" in ended.err
+    assert not client.workflows.get(workflow_id).active
+
+    ended = cli("run", "Off", "--activate", *QUICK)
+    assert ended.status == 0, ended.err
+    assert client.workflows.get(workflow_id).active
+
+
 def test_a_run_that_fails(cli, simulator):
     simulator.create_webhook_workflow("Broken", path="broken", behaviour="failing")
 

@@ -22,7 +22,7 @@ def with_key(simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_nightly_workflow_by_name(run: Run, simulator: ServiceSimulator) -> None:
-    workflow_id = put(simulator, SCHEDULE, puts_out('{"articles": 7}'), name="Nightly inventory", active=False)
+    workflow_id = put(simulator, SCHEDULE, puts_out('{"articles": 7}'), name="Nightly inventory")
 
     state, runs = run("example_service_nightly")
 

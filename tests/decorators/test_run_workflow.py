@@ -71,6 +71,18 @@ def test_without_payload(service: SimulatedService) -> None:
     service.assert_ran("Sync", payload={})
 
 
+def test_a_workflow_that_is_not_active_is_activated_only_if_the_task_says_so(service: SimulatedService) -> None:
+    service.workflow("Sync", output=ROWS, active=False)
+
+    @task.service_workflow(workflow_name="Sync")
+    def sync() -> None: ...
+
+    with pytest.raises(AirflowFailException, match="is not active; nothing was started"):
+        run_task(sync(), attempts=3)
+    service.assert_ran("Sync", times=0)
+    assert run_task(sync.override(task_id="activating", activate=True)()).return_value == ROWS
+
+
 @pytest.mark.parametrize(("payload", "body"), [(range(2), [0, 1]), ({"ids": range(2)}, {"ids": [0, 1]})])
 def test_a_sequence_of_any_kind_is_sent_as_a_list(service: SimulatedService, payload: Any, body: Any) -> None:
     service.workflow("Sync")

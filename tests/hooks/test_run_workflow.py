@@ -130,9 +130,9 @@ def test_one_of_several_webhooks(run_workflow: RunWorkflow, simulator: ServiceSi
 
 def test_an_inactive_workflow(run_workflow: RunWorkflow, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook(), DONE, active=False)
-    with pytest.raises(AirflowFailException, match="is not active, and activate=False; nothing was started"):
-        run_workflow(workflow_id=workflow_id, activate=False)
-    assert run_workflow(workflow_id=workflow_id)["status"] == "success"
+    with pytest.raises(AirflowFailException, match=r"is not active; nothing was started\. Activate it in n8n, by"):
+        run_workflow(workflow_id=workflow_id)
+    assert run_workflow(workflow_id=workflow_id, activate=True)["status"] == "success"
 
 
 @pytest.mark.parametrize(

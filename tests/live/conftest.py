@@ -47,11 +47,12 @@ def live_server(make_server: MakeServer) -> Iterator[LiveServer]:
 
 @pytest.fixture
 def task_run() -> Iterator[MakeRun]:
-    """``task_run(**arguments)`` makes a task run of the operator that runs workflows."""
+    """``task_run(**arguments)`` makes a task run of the operator that runs workflows, which activates them."""
     made: list[TaskRun] = []
 
     def make(operator: type[Any] = ServiceRunWorkflowOperator, **arguments: Any) -> TaskRun:
-        made.append(TaskRun(operator, {"poll_interval": 0.5, "timeout": 300, **arguments}))
+        activates = {"activate": True} if operator is ServiceRunWorkflowOperator else {}
+        made.append(TaskRun(operator, {"poll_interval": 0.5, "timeout": 300, **activates, **arguments}))
         return made[-1]
 
     yield make

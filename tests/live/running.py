@@ -47,18 +47,23 @@ def allow_mcp(monkeypatch: pytest.MonkeyPatch, server: LiveServer) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps({**fields, "extra": extra}))
 
 
-def put(client: ServiceClient, *nodes: dict[str, Any], name: str | None = None, **settings: Any) -> str:
-    """Create a workflow of a chain of nodes, not active; its id."""
+def put(
+    client: ServiceClient, *nodes: dict[str, Any], name: str | None = None, active: bool = False, **settings: Any
+) -> str:
+    """Create a workflow of a chain of nodes; its id."""
     for one in nodes:
         if one["type"].endswith(".webhook"):
             one["webhookId"] = str(uuid.uuid4())
     body = chain(name or f"run {uuid.uuid4().hex}", list(nodes))
-    return client.workflows.create(
+    made = client.workflows.create(
         body["name"],
         nodes=body["nodes"],
         connections=body["connections"],
         settings={"executionOrder": "v1", **settings},
-    ).id
+    )
+    if active:
+        client.workflows.activate(made.id)
+    return made.id
 
 
 def deploy(client: ServiceClient, sources: Any) -> dict[str, list[str]]:

@@ -245,7 +245,7 @@ def test_a_nightly_workflow_by_name(
     run: Run, client: ServiceClient, live_server: LiveServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running.allow_mcp(monkeypatch, live_server)
-    workflow_id = running.put(client, SCHEDULE, puts_out('{"articles": 7}'), name="Nightly inventory")
+    workflow_id = running.put(client, SCHEDULE, puts_out('{"articles": 7}'), name="Nightly inventory", active=True)
 
     state, tasks = run("example_service_nightly")
 
@@ -259,7 +259,7 @@ def test_a_form_that_decides(
 ) -> None:
     running.allow_mcp(monkeypatch, live_server)
     decides = puts_out('={{ {"approved": Number($json.amount) < 500} }}')
-    running.put(client, FORM, decides, name="Approve an order", availableInMCP=True)
+    running.put(client, FORM, decides, name="Approve an order", active=True, availableInMCP=True)
 
     state, tasks = run("example_service_approval")
 
@@ -267,7 +267,7 @@ def test_a_form_that_decides(
 
 
 def test_taskflow(run: Run, client: ServiceClient) -> None:
-    workflow_id = running.put(client, webhook(running.path()), puts_out('{"rows": 3}'), name="Sync region")
+    workflow_id = running.put(client, webhook(running.path()), puts_out('{"rows": 3}'), name="Sync region", active=True)
 
     state, tasks = run("example_service_taskflow")
 
@@ -285,7 +285,7 @@ def test_send_file(
     credential = client.credentials.create("invoices", "jwtAuth", data)
     node = webhook("invoices/:customer", authentication="jwtAuth")
     own = {"jwtAuth": {"id": credential.id, "name": "invoices"}}
-    workflow_id = running.put(client, {**node, "credentials": own}, name="Book invoice")
+    workflow_id = running.put(client, {**node, "credentials": own}, name="Book invoice", active=True)
     (tmp_path / "invoice.pdf").write_bytes(b"%PDF-")
 
     state, tasks = run("example_service_send_file", invoice=str(tmp_path / "invoice.pdf"))

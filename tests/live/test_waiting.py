@@ -49,7 +49,7 @@ def fall_asleep(client: ServiceClient, tmp_path_factory: pytest.TempPathFactory)
         workflow_id = put(client, webhook(path(), mode="responseNode"), names_itself, wait(ASLEEP_SECONDS), DONE)
         run = TaskRun(
             ServiceRunWorkflowOperator,
-            {"workflow_id": workflow_id, "poll_interval": 1.0, "timeout": 600, "deferrable": True},
+            {"workflow_id": workflow_id, "activate": True, "poll_interval": 1.0, "timeout": 600, "deferrable": True},
             StateStore(tmp_path_factory.mktemp("asleep") / "state.json"),
         )
         made.append(run)

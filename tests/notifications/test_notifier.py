@@ -338,7 +338,7 @@ def test_a_notice_that_cannot_be_sent_is_an_error(
     monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps(connection))
     inactive = simulator.create_webhook_workflow(path="inactive", active=False)["id"]
 
-    with pytest.raises(ServiceInputError, match="is not active, and activate=False; nothing was started"):
+    with pytest.raises(ServiceInputError, match="is not active; nothing was started"):
         notify({"ti": TASK}, workflow_id=inactive, activate=False)
     with pytest.raises(ServiceNotFoundError):
         notify({"ti": TASK}, workflow_id="none")

@@ -72,7 +72,7 @@ def test_a_start_page_without_a_version(page):
 
 
 def test_missing_scopes_are_named_by_job(simulator):
-    key = simulator.create_key(["workflow:read", "workflow:list", "workflow:activate", "execution:read"])
+    key = simulator.create_key(["workflow:read", "workflow:list", "execution:read"])
 
     findings = found(ServiceConfig(base_url=simulator.base_url, api_key=key))
 

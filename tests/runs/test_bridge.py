@@ -80,7 +80,7 @@ def test_a_workflow_that_was_not_active(task_run: MakeRun, simulator: ServiceSim
     workflow_id = put(simulator, CALLED, DONE, active=False)
     simulator.state.publish_delay = 0.3
     try:
-        assert task_run(workflow_id=workflow_id).attempt(1)["status"] == "success"
+        assert task_run(workflow_id=workflow_id, activate=True).attempt(1)["status"] == "success"
     finally:
         simulator.state.publish_delay = 0.1
     assert simulator.state.workflows.get(workflow_id).active
@@ -116,7 +116,7 @@ def test_the_bridge_is_installed_once(task_run: MakeRun, simulator: ServiceSimul
         ([CALLED, MANUAL], {"trigger_node": "Button"}, "the service begins at 'Called', not at 'Button'"),
         ([CALLED], {"webhook_headers": {"X-A": "b"}}, "bridge: only the call of a webhook takes webhook_headers"),
         ([CALLED], {"webhook_conn_id": "hook"}, "bridge: only the call of a webhook takes webhook_conn_id"),
-        ([CALLED], {"activate": False}, "is not active, and activate=False"),
+        ([CALLED], {}, "is not active"),
     ],
 )
 def test_nothing_is_started(
@@ -144,12 +144,23 @@ def test_only_a_manual_trigger(task_run: MakeRun, simulator: ServiceSimulator) -
     assert simulator.state.workflows.all() == [simulator.state.workflows.get(workflow_id)]
 
 
+@pytest.mark.parametrize("activate", [False, True])
+def test_an_older_server_starts_what_is_not_active(
+    task_run: MakeRun, simulator: ServiceSimulator, activate: bool
+) -> None:
+    put_bridge(simulator)
+    simulator.version = "1.123.81"
+    workflow_id = put(simulator, CALLED, DONE, active=False)
+    assert task_run(workflow_id=workflow_id, activate=activate).attempt(1)["status"] == "success"
+    assert simulator.state.workflows.get(workflow_id).active is activate
+
+
 @pytest.mark.slow
 def test_the_bridge_says_why_it_starts_nothing(
     task_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
 ) -> None:
     workflow_id = put(simulator, CALLED, DONE, active=False)
-    run = task_run(workflow_id=workflow_id, store=store)
+    run = task_run(workflow_id=workflow_id, store=store, activate=True)
     put_bridge(simulator)
     simulator.inject("status", status=400, path=f"{workflow_id}/activate$", times=1)
     with pytest.raises(

@@ -95,7 +95,7 @@ def test_a_manual_trigger_without_activation(task_run: MakeRun, simulator: Servi
 
 def test_a_schedule_that_was_not_active(task_run: MakeRun, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, SCHEDULE, DONE, active=False)
-    assert task_run(workflow_id=workflow_id).attempt(1)["status"] == "success"
+    assert task_run(workflow_id=workflow_id, activate=True).attempt(1)["status"] == "success"
     assert simulator.state.workflows.get(workflow_id).active
 
 
@@ -360,5 +360,6 @@ def test_a_draft_whose_executions_are_not_saved_is_not_run_twice(
 
 def test_auto_passes_over_a_webhook_that_cannot_be_called(task_run: MakeRun, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook("={{ 1 }}"), DONE, active=False)
-    assert task_run(workflow_id=workflow_id, payload={"n": 1}).attempt(1)["status"] == "success"
+    run = task_run(workflow_id=workflow_id, payload={"n": 1}, activate=True)
+    assert run.attempt(1)["status"] == "success"
     assert calls(simulator) >= 1  # it has only just been activated

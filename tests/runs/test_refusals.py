@@ -22,7 +22,21 @@ from airflow_provider_service.simulator._samples import node
 
 from .conftest import MakeRun, connect
 from .task_run import StateStore
-from .workflows import DONE, answers_as, calls, held, put, set_live, started_with, webhook
+from .workflows import (
+    CALLED,
+    CHAT,
+    DONE,
+    FORM,
+    SCHEDULE,
+    answers_as,
+    calls,
+    held,
+    put,
+    set_live,
+    started_with,
+    wait,
+    webhook,
+)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +64,7 @@ def test_webhooks_that_cannot_be_called(
 ) -> None:
     workflow_id = put(simulator, *nodes, active=False)
     with pytest.raises(AirflowFailException, match=f"{message}.*[Nn]othing was started"):
-        task_run(workflow_id=workflow_id).attempt(1)
+        task_run(workflow_id=workflow_id, activate=True).attempt(1)
     assert calls(simulator) == 0
     assert not simulator.state.workflows.get(workflow_id).active
 
@@ -116,19 +130,96 @@ def test_a_webhook_whose_path_is_its_own_id(task_run: MakeRun, simulator: Servic
     assert simulator.requests[1].path == "/webhook/own-id"
 
 
-def test_workflows_that_are_not_active(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+#: What every start method says of a workflow that is not active.
+INACTIVE = (
+    r"workflow \w+ \(Workflow\) is not active; nothing was started. Activate it in n8n, by "
+    r"ServiceActivateWorkflowOperator, or by activate=True, which publishes its draft"
+)
+
+
+def changes(simulator: ServiceSimulator) -> list[str]:
+    """The requests that changed something or called a webhook."""
+    return [f"{one.method} {one.path}" for one in simulator.requests if one.method != "GET"]
+
+
+def test_workflows_that_are_not_active(make_run: MakeRun, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook(), DONE, active=False)
-    run = task_run(workflow_id=workflow_id, activate=False)
-    with pytest.raises(AirflowFailException, match="is not active, and activate=False; nothing was started"):
+    run = make_run(workflow_id=workflow_id)
+    with pytest.raises(AirflowFailException, match=INACTIVE):
         run.attempt(1)
     reason = run.pushed.pop(REASON_KEY)
     assert "is not active" in reason
     assert run.pushed == {"_link_ServiceWorkflowLink": f"{simulator.base_url}/workflow/{workflow_id}"}
     workflow = simulator.state.workflows.get(workflow_id)
     simulator.in_loop(lambda: simulator.state.workflows.archive(workflow))
-    with pytest.raises(AirflowFailException, match="is archived; nothing was started"):
-        task_run(workflow_id=workflow_id).attempt(1)
-    assert [request.path for request in simulator.requests if request.method == "POST"] == []
+    for activate in (False, True):
+        with pytest.raises(AirflowFailException, match="is archived; nothing was started"):
+            make_run(workflow_id=workflow_id, activate=activate).attempt(1)
+    assert changes(simulator) == []
+
+
+@pytest.mark.parametrize(
+    ("trigger", "arguments"),
+    [
+        (webhook(), {"start": "webhook"}),
+        (webhook(), {"start": "mcp", "enable_mcp": True}),
+        (FORM, {"enable_mcp": True}),
+        (SCHEDULE, {"enable_mcp": True}),
+        (CHAT, {"enable_mcp": True, "payload": "Hello"}),
+        (CALLED, {}),
+    ],
+    ids=["webhook", "webhook through MCP", "form", "schedule", "chat", "bridge"],
+)
+def test_no_start_method_changes_anything_for_a_workflow_that_is_not_active(
+    task_run: MakeRun,
+    simulator: ServiceSimulator,
+    monkeypatch: pytest.MonkeyPatch,
+    trigger: dict[str, Any],
+    arguments: dict[str, Any],
+) -> None:
+    connect(monkeypatch, simulator, extra={"mcp_api_key": simulator.mcp_api_key})
+    workflow_id = put(simulator, trigger, DONE, active=False)
+    with pytest.raises(AirflowFailException, match=INACTIVE):
+        task_run(workflow_id=workflow_id, **arguments).attempt(1)
+    assert changes(simulator) == []
+
+
+def test_every_mapped_task_leaves_a_workflow_off_that_somebody_has_switched_off(
+    make_run: MakeRun, simulator: ServiceSimulator
+) -> None:
+    workflow_id = put(simulator, webhook(), DONE)
+    assert make_run(workflow_id=workflow_id, map_index=0).whole_attempt(1)["status"] == "success"
+    workflow = simulator.state.workflows.get(workflow_id)
+    simulator.in_loop(lambda: simulator.state.workflows.unpublish(workflow))
+    for index in (1, 2):
+        with pytest.raises(AirflowFailException, match=INACTIVE):
+            make_run(workflow_id=workflow_id, map_index=index).attempt(1)
+    assert not workflow.active
+
+
+def test_an_execution_is_resumed_although_its_workflow_was_switched_off_meanwhile(
+    task_run: MakeRun, simulator: ServiceSimulator
+) -> None:
+    workflow_id = put(simulator, webhook(), wait(60), DONE)
+    run = task_run(workflow_id=workflow_id, wait_for_completion=False)
+    first = run.attempt(1)
+    workflow = simulator.state.workflows.get(workflow_id)
+    simulator.in_loop(lambda: simulator.state.workflows.unpublish(workflow))
+    assert run.attempt(2)["execution_id"] == first["execution_id"]
+    assert (calls(simulator), workflow.active) == (1, False)
+
+
+def test_the_draft_is_published_only_if_the_task_says_so(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook("live"), DONE)
+    workflow = simulator.state.workflows.get(workflow_id)
+    simulator.in_loop(lambda: simulator.state.workflows.update(workflow, {"nodes": [webhook("draft")]}))
+    simulator.in_loop(lambda: simulator.state.workflows.unpublish(workflow))
+    run = task_run(workflow_id=workflow_id)
+    with pytest.raises(AirflowFailException, match=INACTIVE):
+        run.attempt(1)
+    assert workflow.active_version is None
+    assert run.attempt(2, activate=True)["status"] == "success"
+    assert started_with(held(simulator, workflow_id)[0])["webhookUrl"].endswith("/webhook/draft")
 
 
 def test_a_webhook_that_never_goes_live(task_run: MakeRun, simulator: ServiceSimulator) -> None:
@@ -225,7 +316,7 @@ def test_a_workflow_whose_webhook_is_taken(task_run: MakeRun, simulator: Service
     with pytest.raises(
         AirflowFailException, match=rf"holds a webhook of workflow {other}: POST .* by 'holder' \({holder}\)"
     ):
-        task_run(workflow_id=other).attempt(1)
+        task_run(workflow_id=other, activate=True).attempt(1)
     assert (calls(simulator), held(simulator, other)) == (0, [])
 
 

@@ -52,7 +52,7 @@ def test_a_lost_answer_of_a_path_with_parameters(simulator: ServiceSimulator) ->
 @pytest.mark.parametrize("given", [None, {}, {"id": ""}, {"id": ".."}, {"id": 7, "x": 8}])
 def test_values_that_cannot_be_sent_start_nothing(simulator: ServiceSimulator, given: Any) -> None:
     workflow_id = put(simulator, webhook("orders/:id"), DONE, active=False)
-    task = run(workflow_id, path_parameters=given)
+    task = run(workflow_id, path_parameters=given, activate=True)
     with pytest.raises(AirflowFailException, match="nothing was started"):
         task.attempt(1)
     task.close()
@@ -74,7 +74,7 @@ def test_one_of_several_methods(simulator: ServiceSimulator) -> None:
 def test_head_runs_a_workflow_that_goes_live_a_little_later(simulator: ServiceSimulator) -> None:
     simulator.state.publish_delay = 0.5
     workflow_id = put(simulator, webhook(httpMethod="HEAD"), DONE, active=False)
-    task = run(workflow_id, payload={"n": "1"})
+    task = run(workflow_id, payload={"n": "1"}, activate=True)
     assert task.attempt(1)["status"] == "success"
     task.close()
     assert statuses(simulator, workflow_id) == ["success"]
@@ -176,7 +176,7 @@ def test_a_call_that_is_aborted_runs_nothing_and_is_repeated(simulator: ServiceS
 def test_a_file_that_is_not_there_starts_nothing(simulator: ServiceSimulator, path: str, words: str) -> None:
     workflow_id = put(simulator, webhook(), DONE, active=False)
     with pytest.raises(AirflowFailException, match=words):
-        run(workflow_id, files={"data": path}).attempt(1)
+        run(workflow_id, files={"data": path}, activate=True).attempt(1)
     assert (calls(simulator), statuses(simulator, workflow_id)) == (0, [])
     assert not simulator.in_loop(lambda: simulator.state.workflows.get(workflow_id).active)
 

@@ -30,7 +30,7 @@ _SINCE = {
 #: The scopes of each job. A job needs all its scopes only if all its operators are used.
 JOBS: Mapping[str, tuple[str, ...]] = {
     "run a workflow and wait for it": (
-        *_of("workflow", "read list activate"),
+        *_of("workflow", "read list"),
         *_of("execution", "read list stop"),
     ),
     "install the bridge": BRIDGE_SCOPES,

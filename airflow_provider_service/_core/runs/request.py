@@ -128,10 +128,9 @@ class RunRequest:
 
         :raises ServiceInputError: it is archived, or must not be activated.
         """
-        self.refuse_archived()
+        self.refuse_unusable()
         if self.workflow.active:
             return
-        require(self.activate, f"{self.label} is not active, and activate=False; nothing was started")
         log.info("Activating %s: its draft is published, and soon live", self.label)
         with naming_the_holder(client, self.workflow.id):
             client.workflows.activate(self.workflow.id)
@@ -148,12 +147,17 @@ class RunRequest:
             "other task itself; nothing was started",
         )
 
-    def refuse_archived(self) -> None:
-        """Refuse an archived workflow.
+    def refuse_unusable(self, *, may_be_inactive: bool = False) -> None:
+        """Refuse an archived workflow, and an inactive one that must not be activated.
 
-        :raises ServiceInputError: the workflow is archived.
+        :raises ServiceInputError: it is archived, or not active.
         """
         require(not self.workflow.is_archived, f"{self.label} is archived; nothing was started")
+        require(
+            self.workflow.active or self.activate or may_be_inactive,
+            f"{self.label} is not active; nothing was started. Activate it in n8n, by ServiceActivateWorkflowOperator, "
+            "or by activate=True, which publishes its draft",
+        )
 
     def triggers(self, kinds: Collection[Kind]) -> list[Trigger]:
         """Return the triggers of these kinds, or only the one that ``trigger_node`` names."""

@@ -36,7 +36,7 @@ class Kit(NamedTuple):
     def ran(self, *nodes: dict[str, Any], **arguments: Any) -> str:
         """Run a workflow of these nodes, by default a webhook, and return the id of its execution."""
         made = self.bench.create(*(nodes or (webhook(unique("hook")), done())))
-        result = self.run(ServiceRunWorkflowOperator, workflow_id=made.id, **{**WAIT, **arguments})
+        result = self.run(ServiceRunWorkflowOperator, workflow_id=made.id, activate=True, **{**WAIT, **arguments})
         assert result["status"] == "success"
         return str(result["execution_id"])
 

@@ -80,14 +80,16 @@ def _decorator(kit: Kit) -> None:
         return {"n": 1}
 
     with DAG("features", schedule=None):
-        task = service_workflow_task(payload, workflow_id=made.id, **WAIT)()
+        task = service_workflow_task(payload, workflow_id=made.id, activate=True, **WAIT)()
     assert run_task(task).return_value[0]["body"]["n"] == 1
 
 
 @feature(OPERATOR, ServiceRunWorkflowOperator)
 def _run(kit: Kit) -> None:
     made = kit.bench.create(webhook(unique("hook")), done())
-    found = kit.run(ServiceRunWorkflowOperator, workflow_name=made.name, return_output="last_node", **WAIT)
+    found = kit.run(
+        ServiceRunWorkflowOperator, workflow_name=made.name, activate=True, return_output="last_node", **WAIT
+    )
     assert len(found["output"]) == 1
 
 

@@ -89,9 +89,11 @@ class BridgeStartMethod:
         request = self._request
         request.refuse_rendered_text()
         items = _items(request.payload)
-        request.refuse_archived()
+        may_be_inactive = _starts_drafts(request.workflow)
+        request.refuse_unusable(may_be_inactive=may_be_inactive)
         bridge = self._bridge(start.client)
-        self._make_active(start.client)
+        if request.activate or not may_be_inactive:
+            self._make_active(start.client)
         return BridgeStarter(request, start, bridge, items, self._children(start))
 
     def _children(self, start: IdempotentStart) -> Children:
@@ -199,11 +201,15 @@ def _first_trigger(request: RunRequest) -> Trigger | None:
 
 
 def _is_out_of_reach(workflow: Workflow) -> bool:
-    """Whether other workflows cannot start it, because its only trigger is manual. Older servers start drafts."""
-    starts_drafts = "source_workflow_id" not in workflow.model_fields_set
+    """Whether other workflows cannot start it, because its only trigger is manual."""
     kinds = [str(node.get("type")) for node in workflow.nodes or [] if not node.get("disabled")]
     others = [kind for kind in kinds if kind.endswith(("Trigger", ".webhook")) and not kind.endswith(".manualTrigger")]
-    return not (starts_drafts or workflow.active or others)
+    return not (_starts_drafts(workflow) or workflow.active or others)
+
+
+def _starts_drafts(workflow: Workflow) -> bool:
+    """Whether other workflows start it although it is not active, as on older servers."""
+    return "source_workflow_id" not in workflow.model_fields_set
 
 
 def _is_too_early(started: Started) -> bool:

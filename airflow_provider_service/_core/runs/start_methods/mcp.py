@@ -137,7 +137,7 @@ class McpStartMethod:
             f"a run_key cannot distinguish the runs of {request.label}, whose {trigger.kind} trigger takes no data; "
             "call without a run_key, or from a task; nothing was started",
         )
-        request.refuse_archived()
+        request.refuse_unusable(may_be_inactive=request.mode == "manual")
         _make_available(request, start.client)
         if inputs is None:
             start.client.mcp.require_modes(stopped=start.stopped)  # before the call, to leave the call its time
