@@ -125,8 +125,11 @@ class ServiceApiError(ServiceError):
             parts.append(f"(HTTP {self.status})")
         if self.server_message:
             parts.append(f"- the service says: {self.server_message!r}")
-        text = " ".join(parts)
-        return f"{text}. {self.hint}" if self.hint else text
+        asked = self.retry_after or 0.0
+        pause = (
+            f"The service asks to wait {f'{asked:.0f} s' if asked < 86_400 else 'more than a day'}" if asked else None
+        )
+        return ". ".join(filter(None, (" ".join(parts), pause, self.hint)))
 
     def with_hint(self, hint: str) -> Self:
         """The same error with another hint."""

@@ -231,6 +231,22 @@ def test_retry_after_is_read_or_ignored(server: requests_mock.Mocker, value: str
     assert fail(server, 503, "", {"Retry-After": value}).retry_after == seconds
 
 
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("120", "(HTTP 429). The service asks to wait 120 s"),
+        ("Fri, 31 Dec 2100 23:59:59 GMT", "(HTTP 429). The service asks to wait more than a day"),
+        ("9" * 400, "(HTTP 429). The service asks to wait more than a day"),
+        ("0", "(HTTP 429)"),
+        ("soon", "(HTTP 429)"),
+    ],
+)
+def test_an_error_names_the_pause_that_the_service_asks_for(
+    server: requests_mock.Mocker, value: str, said: str
+) -> None:
+    assert str(fail(server, 429, "", {"Retry-After": value})).endswith(said)
+
+
 @given(st.text(st.characters(min_codepoint=32, max_codepoint=255), max_size=40))
 def test_no_retry_after_breaks_the_answer(value: str) -> None:
     with requests_mock.Mocker() as server:
@@ -282,7 +298,7 @@ def test_an_error_is_pickled_with_all_its_attributes(kind: type[errors.ServiceAp
 
     assert type(copy) is kind
     assert (str(copy), copy.__dict__) == (str(error), error.__dict__)
-    assert str(copy) == "GET /x: it failed (HTTP 503) - the service says: 'no'. Wait"
+    assert str(copy) == "GET /x: it failed (HTTP 503) - the service says: 'no'. The service asks to wait 2 s. Wait"
     assert (copy.repeat_may_help, copy.not_processed) == (error.repeat_may_help, error.not_processed)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -55,6 +56,8 @@ class Transport:
         self._key = HiddenText(config.api_key.get_secret_value())
         self._start_seconds = min(config.retry_deadline, LIVE_SECONDS)
         self._server_clock = ServerClock()
+        #: When a call of the API last succeeded, by the monotonic clock.
+        self.succeeded_at = -math.inf
         self._session = Session(config)
 
     @property
@@ -127,7 +130,9 @@ class Transport:
             sent = clock().now()
             answer = self._session.exchange(request, target, timeout, follow=method == "GET")
             self._server_clock.learn(answer.headers.get("Date"), sent, clock().now())
-            return answers.decode(answer, target, called, secret=self._key, binary=binary)
+            value = answers.decode(answer, target, called, secret=self._key, binary=binary)
+            self.succeeded_at = clock().monotonic()
+            return value
 
         return _retrying(repeatable, self.config.retry_deadline)(send)
 
@@ -279,15 +284,25 @@ def _retrying(
     stopped: threading.Event | None = None,
     may_repeat: Callable[[ServiceError], bool] | None = None,
 ) -> Retrying:
-    """Retry for some seconds from now, until the event is set, or until the caller does not allow it."""
+    """Retry for some seconds from now, until the event is set, or until the caller does not allow it.
+
+    If the server asks for a pause that is longer than what is left, half of that is waited: a server that refuses a
+    part of the requests often accepts the next one.
+    """
     stopped, end = stopped or threading.Event(), clock().monotonic() + seconds
 
     def sleep(pause: float) -> None:
         clock().wait(stopped, pause)
 
+    def pause(state: RetryCallState) -> float:
+        asked = min(getattr(_error_of(state), "retry_after", None) or 0.0, MAX_RETRY_AFTER)
+        left = max(end - clock().monotonic(), 0.0)
+        # The jitter also limits the rate if the server asks for a retry without delay.
+        return max(_exponential_jitter(state), asked if asked < left else left / 2)
+
     return Retrying(
         retry=retry_if_exception(lambda error: _worth_repeating(error, repeatable, may_repeat)),
-        wait=_pause,
+        wait=pause,
         # Tenacity's own conditions always use the system's clock.
         stop=lambda state: stopped.is_set() or clock().monotonic() + state.upcoming_sleep >= end,
         sleep=sleep,
@@ -311,12 +326,6 @@ def _worth_repeating(error: BaseException, repeatable: bool, may_repeat: Callabl
     if not isinstance(error, ServiceError) or not error.repeat_may_help:
         return False
     return (repeatable or error.not_processed) and (may_repeat is None or may_repeat(error))
-
-
-def _pause(state: RetryCallState) -> float:
-    asked = getattr(_error_of(state), "retry_after", None)
-    # The jitter also limits the rate if the server asks for a retry without delay.
-    return max(_exponential_jitter(state), min(asked or 0.0, MAX_RETRY_AFTER))
 
 
 def _log_retry(said: set[str], state: RetryCallState) -> None:
