@@ -1,25 +1,32 @@
-"""Find failures, outputs of nodes and the starting items in an execution's data.
+"""Find failures, outputs of nodes and the starting items in an execution's data, and read executions.
 
-The execution must have been read with ``include_data=True``. Its data can have any shape, because users decide what it
-contains: what is not where it should be counts as missing.
+Except for :func:`read_state`, the execution must have been read with ``include_data=True``. Its data can have any
+shape, because users decide what it contains: what is not where it should be counts as missing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_service.client._shapes import dict_or_empty, list_or_empty
+from airflow_provider_service.client.errors import ServiceError, ServiceServerError
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models._executions import Execution
+    from airflow_provider_service.client.models._statuses import ExecutionStatus
 
 # The service counts milliseconds, and JavaScript counts exactly up to this number.
 _LARGEST_NUMBER = 2**53
 # Fields in which a language model reports the tokens that it has used; some models only estimate them.
 _TOKENS = ("tokenUsage", "tokenUsageEstimate")
+
+
+# An execution that cannot be read by its id is looked for in so many pages of a list.
+MAX_PAGES_TO_LIST = 10
 
 
 class NodeRun(NamedTuple):
@@ -97,6 +104,38 @@ def failure_of(execution: Execution) -> Failure:
 def failed_node(execution: Execution) -> str | None:
     """The node that failed, by its error or its own status; None where the data does not show that one did."""
     return _text(_at(execution.data, "resultData", "error", "node", "name")) or _node_with_error(execution)
+
+
+def read_state(
+    client: Resources, execution_id: str, workflow_id: str | None = None
+) -> tuple[Execution, ServiceServerError | None]:
+    """Read an execution without its data; from lists if the service fails to read it by its id, as it does with some.
+
+    :param workflow_id: its workflow, if that is known.
+    :returns: the execution, and why it cannot be read by its id, if so.
+    :raises ServiceServerError: it cannot be read by its id, and no list shows it.
+    """
+    try:
+        return client.executions.get(execution_id), None
+    except ServiceServerError as error:
+        found = None if error.repeat_may_help else _listed(client, int(execution_id), workflow_id)
+        if found is None:
+            raise
+        return found, error
+
+
+def _listed(client: Resources, number: int, workflow_id: str | None) -> Execution | None:
+    limit = MAX_PAGES_TO_LIST * client.transport.config.page_size
+    # What ends between the two lists is in the second one.
+    lists: tuple[ExecutionStatus | None, ...] = ("running", None)
+    with suppress(ServiceError):
+        for status in lists:
+            for execution in client.executions.list(status=status, workflow_id=workflow_id, limit=limit):
+                if execution.number == number:
+                    return execution
+                if 0 < execution.number < number:
+                    break
+    return None
 
 
 def with_data(client: Resources, execution_id: str) -> Execution:

@@ -134,7 +134,7 @@ class ServiceExecutionSensor(ServiceBaseSensor):
         self.return_output = return_output
         self.max_output_items = max_output_items
         self.output_path = as_rendered(output_path)
-        self._is_linked = False
+        self._is_linked = self._is_unreadable = False
         self.check_arguments()
 
     def _execute(self, context: Context) -> Any:
@@ -211,6 +211,7 @@ class ServiceExecutionSensor(ServiceBaseSensor):
         from airflow_provider_service.hooks.service import ServiceHook
 
         watch = Watch(self._wait)
+        watch.is_unreadable = self._is_unreadable
         try:
             config = ServiceHook(self.service_conn_id).config
         except Exception as error:
@@ -220,9 +221,11 @@ class ServiceExecutionSensor(ServiceBaseSensor):
             outcome = watch.poll(client)
             # In a deferred wait, the triggerer tolerates faults, without occupying a worker.
             while outcome is None and watch.in_trouble and not self.deferrable:
-                clock().sleep(min(self.poll_interval, FAULT_PAUSE_SECONDS), self._wait.deadline)
+                pause = max(min(self.poll_interval, FAULT_PAUSE_SECONDS), watch.asked_pause)
+                clock().sleep(pause, self._wait.deadline)
                 outcome = watch.poll(client)
             self._link(context, client, watch)
+        self._is_unreadable = watch.is_unreadable
         if watch.workflow_id:
             self._wait = replace(self._wait, expected_workflow_id=watch.workflow_id)
         # Airflow's own check of the timeout has a different message, so it must not come first.

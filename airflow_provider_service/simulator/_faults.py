@@ -26,6 +26,7 @@ class Fault:
 
     :param method: only requests with this method
     :param path: regular expression, searched in the decoded path
+    :param query: regular expression, searched in the query as it was sent
     :param body: regular expression, searched in the body
     :param status: status of the answers of kind "status" and "html"
     :param retry_after: value of their Retry-After header, in seconds or as a date
@@ -44,12 +45,14 @@ class Fault:
     after_processing: bool = False
     body: str | None = None
     skip: int = 0
+    query: str | None = None
 
-    def matches(self, method: str, path: str, body: bytes) -> bool:
+    def matches(self, method: str, path: str, query: str, body: bytes) -> bool:
         return (
             self.times != 0
             and (self.method is None or self.method.upper() == method)
             and (self.path is None or re.search(self.path, path) is not None)
+            and (self.query is None or re.search(self.query, query) is not None)
             and (self.body is None or re.search(self.body.encode(), body) is not None)
         )
 
@@ -70,9 +73,9 @@ class FaultBoard:
     disconnect: Callable[[Scope, bool], None]
     faults: list[Fault] = field(default_factory=list)
 
-    def take(self, method: str, path: str, body: bytes) -> tuple[list[Fault], Fault | None]:
+    def take(self, method: str, path: str, query: str, body: bytes) -> tuple[list[Fault], Fault | None]:
         """Consume the faults of one request: every latency, and the first of the other kinds."""
-        found = [fault for fault in self.faults if fault.matches(method, path, body)]
+        found = [fault for fault in self.faults if fault.matches(method, path, query, body)]
         matching = [fault for fault in found if not fault.passes_over()]
         latencies = [fault for fault in matching if fault.kind == "latency"]
         final = next((fault for fault in matching if fault.kind != "latency"), None)
@@ -102,7 +105,8 @@ class FaultLayer:
             return
         came = await _whole(receive)
         body = b"".join(message.get("body", b"") for message in came)
-        latencies, final = self._board.take(scope["method"], unquote(scope["path"]), body)
+        query = scope["query_string"].decode("latin-1")
+        latencies, final = self._board.take(scope["method"], unquote(scope["path"]), query, body)
         receive = _replaying(came, receive)
         for fault in latencies:
             if not fault.after_processing:

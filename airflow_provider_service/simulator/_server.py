@@ -239,6 +239,7 @@ class ServiceSimulator(Access):
         times: int | None = 1,
         method: str | None = None,
         path: str | None = None,
+        query: str | None = None,
         body: str | None = None,
         status: int = 503,
         retry_after: int | str | None = None,
@@ -253,6 +254,7 @@ class ServiceSimulator(Access):
         :param times: number of requests; None for all until :meth:`clear_faults`
         :param method: only requests with this method
         :param path: only requests whose path contains a match of this regular expression
+        :param query: only requests whose query, as it was sent, contains a match of this regular expression
         :param body: only requests whose body contains a match of this regular expression
         :param status: HTTP status of the answer for "status" and "html"
         :param seconds: how long "latency" waits
@@ -260,7 +262,7 @@ class ServiceSimulator(Access):
         :param after_processing: the request takes effect, and only its answer is lost or replaced
         :param skip: number of these requests that pass first
         """
-        fault = Fault(kind, times, method, path, status, retry_after, seconds, after_processing, body, skip)
+        fault = Fault(kind, times, method, path, status, retry_after, seconds, after_processing, body, skip, query)
         self.in_loop(lambda: self._faults.faults.append(fault))
 
     @property

@@ -155,6 +155,33 @@ def test_an_execution_with_large_data_is_shown_at_once_and_its_data_not_read_aga
     assert ["includeData=true" in one.query for one in simulator.requests] == [True, False, False]
 
 
+@pytest.mark.parametrize("query", ["", "includeData=true"], ids=["by id", "with its data"])
+@pytest.mark.parametrize(("ending", "status"), [("succeeds", "success"), ("fails", "error"), ("runs", "running")])
+def test_an_execution_that_the_service_cannot_read_is_shown_without_its_nodes(
+    start, look, simulator, query, ending, status
+):
+    _, execution_id = start(ending)
+    simulator.inject("status", times=None, path=f"/executions/{execution_id}$", query=query, status=500)
+
+    seen = look(execution_id)
+
+    assert (seen.error, seen.view.status, seen.view.nodes) == (None, status, [])
+    assert "HTTP 500" in seen.data_error
+    assert "malformed argument" not in seen.data_error
+    simulator.clear_faults()
+    again = look(execution_id, seen)
+    assert (again.data_error, bool(again.view.nodes)) == (None, True)
+
+
+def test_an_execution_that_no_list_shows_either_cannot_be_read(start, look, simulator):
+    _, execution_id = start("succeeds")
+    simulator.inject("status", times=None, path="/executions", status=500)
+
+    seen = look(execution_id)
+
+    assert (seen.view, "HTTP 500" in seen.error) == (None, True)
+
+
 def test_an_execution_is_not_read_from_another_service(start, look, simulator):
     _, execution_id = start("succeeds")
     simulator.clear_requests()

@@ -135,6 +135,7 @@ def test_a_page_follows_until_nothing_more_changes(seen, ending, state, follow):
         (task("failed", service_conn_id=None), ExecutionReading(error="No connection."), "No connection.</p>", False),
         (task("failed"), ExecutionReading(is_gone=True), "does not have execution 7", False),
         (task("running"), ExecutionReading(is_large=True), "too large", True),
+        (task("running"), ExecutionReading(data_error="It failed"), "cannot read the execution's data", True),
     ],
 )
 def test_what_cannot_be_shown_is_said_in_words(shown, seen_now, words, follow):

@@ -48,6 +48,20 @@ def test_fault_for_some_requests_only(api: Api) -> None:
     assert api.post("/tags", {"name": "a"}).status_code == 201
 
 
+def test_fault_for_one_execution_or_only_for_its_data(api: Api) -> None:
+    workflow = api.simulator.create_webhook_workflow(path="w")
+    one, other = (api.simulator.start_execution(workflow["id"], status="success") for _ in range(2))
+    api.simulator.inject("status", times=None, path=f"/executions/{one}$", query="includeData=true", status=500)
+
+    def statuses(of: str) -> list[int]:
+        return [api.get(f"/executions/{of}{query}").status_code for query in ("", "?includeData=true")]
+
+    assert (statuses(one), statuses(other)) == ([200, 500], [200, 200])
+    assert len(api.get("/executions?includeData=true").json()["data"]) == 2
+    api.simulator.inject("status", times=None, path=f"/executions/{one}$", status=500)
+    assert statuses(one) == [500, 500]
+
+
 def test_the_first_requests_are_left_alone(api: Api) -> None:
     api.simulator.inject("status", times=2, method="POST", skip=2)
     assert [api.post("/tags", {"name": name}).status_code for name in "abcde"] == [201, 201, 503, 503, 201]

@@ -173,9 +173,9 @@ def polls_of(simulator: ServiceSimulator, execution_id: str, *, after: int = 0) 
 
 
 def lists_of_active(simulator: ServiceSimulator) -> int:
-    """How often a poller has listed the running executions; a search lists those of one workflow."""
+    """How often a poller has listed the active executions; others list those of one workflow, or only running ones."""
     requests = simulator.requests
-    return sum("status=running" in one.query and "workflowId" not in one.query for one in requests)
+    return sum("status=waiting" in one.query and "workflowId" not in one.query for one in requests)
 
 
 class Meanwhile:

@@ -175,7 +175,11 @@ async def test_lists_that_fail_end_no_wait_while_each_can_be_read(
 
 
 @in_event_loop
-async def test_one_bad_execution_does_not_fail_its_neighbours(simulator: ServiceSimulator, workflow_id: str) -> None:
+async def test_one_bad_execution_does_not_fail_its_neighbours(
+    simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = simulator.create_key(["execution:read"])  # or lists would show the state of the bad one
+    monkeypatch.setenv(CONNECTION, json.dumps({**json.loads(simulator.connection_json()), "password": key}))
     ids = started(simulator, workflow_id, 6, "unknown")
     bad, good = ids[2], [*ids[:2], *ids[3:]]
     simulator.inject("status", times=None, path=f"/executions/{bad}$", status=500)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from airflow_provider_service._core.daemon_threads import in_daemon_thread
 from airflow_provider_service._core.events.finished_executions import ExecutionPoll, Snapshot, listed_of, read
 from airflow_provider_service._core.events.members import Members
-from airflow_provider_service._core.waits.faults import FaultTolerance
+from airflow_provider_service._core.waits.faults import PAGE_RETRY_SECONDS, FaultTolerance
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceError
 
@@ -120,16 +120,19 @@ class EventPoll(SharedStreamProducer):
         poll = ExecutionPoll()
         faults = FaultTolerance(f"executions for the watches at connection '{self._service_conn_id}'", None)
         while True:
-            polled = await until_it_works(partial(self._poll_once, poll), self._pause, faults)
+            polled = await until_it_works(partial(self._poll_once, poll, faults), self._pause, faults)
             yield polled, polled
             await clock().async_sleep(self._pause)
 
-    async def _poll_once(self, poll: ExecutionPoll) -> PolledExecutions:
+    async def _poll_once(self, poll: ExecutionPoll, faults: FaultTolerance) -> PolledExecutions:
         from airflow_provider_service._airflow.connection import config_for
 
         # The connection is read again each time, so that a changed key is picked up.
         config = await config_for(self._service_conn_id)
-        snapshot = await _with_client(config, poll.snapshot)
+        # A service that refuses a part of the requests would hardly ever answer for all lists; one that is away is not
+        # called more often.
+        is_away = faults.in_trouble and not getattr(faults.last_error, "retry_after", None)
+        snapshot = await _with_client(config, poll.snapshot, retry_seconds=0.0 if is_away else PAGE_RETRY_SECONDS)
         self._polls += 1
         return PolledExecutions(self._polls, snapshot, config, self._members)
 
@@ -145,12 +148,12 @@ class EventPoll(SharedStreamProducer):
                 await item.broker_payload.persisted()
 
 
-async def _with_client(config: ServiceConfig, action: Callable[[ServiceClient], T]) -> T:
+async def _with_client(config: ServiceConfig, action: Callable[[ServiceClient], T], *, retry_seconds: float = 0.0) -> T:
     def act() -> T:
         # Imported here because DAG files import this module, and in a thread because it would block the event loop.
         from airflow_provider_service.client import ServiceClient
 
-        with ServiceClient(config.one_try()) as client:
+        with ServiceClient(config.model_copy(update={"retry_deadline": retry_seconds})) as client:
             return action(client)
 
     return await in_daemon_thread(act, name="service-watcher")
@@ -175,7 +178,7 @@ async def until_it_works(action: Callable[[], Awaitable[T]], pause: float, fault
             result = await action()
         except Exception as error:  # noqa: BLE001 - whatever it is, it may pass
             faults.tolerates(error)
-            await clock().async_sleep(pause)
+            await clock().async_sleep(max(pause, faults.asked_pause))
         else:
             faults.succeeded()
             return result

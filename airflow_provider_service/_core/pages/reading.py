@@ -21,9 +21,14 @@ from airflow_provider_service._core.runs.search import (
     starting_call,
 )
 from airflow_provider_service._core.runs.start_methods.mcp import KEY_IN_FORM
-from airflow_provider_service.client._execution_data import output_of, parent_execution_id, starting_items
+from airflow_provider_service.client._execution_data import output_of, parent_execution_id, read_state, starting_items
 from airflow_provider_service.client._http.redaction import HIDDEN, SIGNED, redacted
-from airflow_provider_service.client.errors import ServiceAnswerTooLargeError, ServiceError, ServiceNotFoundError
+from airflow_provider_service.client.errors import (
+    ServiceAnswerTooLargeError,
+    ServiceError,
+    ServiceNotFoundError,
+    ServiceServerError,
+)
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceConfig
@@ -68,6 +73,7 @@ class ExecutionReading:
     :param error: why the last read failed.
     :param is_gone: whether the service no longer has it.
     :param is_large: whether its data is too large to be read for a page.
+    :param data_error: why its data cannot be read, although its state can.
     :param number: unique number of the reading.
     """
 
@@ -78,6 +84,7 @@ class ExecutionReading:
     error: str | None = None
     is_gone: bool = False
     is_large: bool = False
+    data_error: str | None = None
     number: int = field(init=False, compare=False, default_factory=count().__next__)
 
 
@@ -96,7 +103,7 @@ def see(
 ) -> ExecutionReading:
     """Read an execution once: ``GET /executions/{id}``; if another execution has started it, read that one once, too.
 
-    If its data turns out to be too large, read it once more, without its data.
+    If its data turns out to be too large, or the service cannot read it, read its state once more, without its data.
 
     :param config_of: gets the settings of the connection.
     :param last: the last known state.
@@ -114,11 +121,17 @@ def see(
             error=f"The connection now leads to {config.base_url}, but the execution was started at {base_url}. "
             "It is not read from there."
         )
+    data_error = None
     try:
         try:
             execution = _read(config, execution_id, is_large=last.is_large)
         except ServiceAnswerTooLargeError:
             last = replace(last, is_large=True)
+            execution = _read(config, execution_id, is_large=True)
+        except ServiceServerError as error:
+            if error.repeat_may_help:
+                raise
+            data_error = str(error)
             execution = _read(config, execution_id, is_large=True)
         call = last.call or _starting_call(config, execution)
     except ServiceNotFoundError:
@@ -130,7 +143,7 @@ def see(
         view = view_of(execution, secrets=config.keys, output_of=shown)
     if last.is_large and last.view is not None and view.drawing is None:
         view = replace(view, drawing=last.view.drawing)
-    return ExecutionReading(base_url, view, call, is_large=last.is_large)
+    return ExecutionReading(base_url, view, call, is_large=last.is_large, data_error=data_error)
 
 
 def why_unusable(config_of: Callable[[], ServiceConfig]) -> str | None:
@@ -163,7 +176,7 @@ def _read(config: ServiceConfig, execution_id: str, *, is_large: bool) -> Execut
     if not is_large:
         return read_small(quick, execution_id, MAX_SHOWN_MIB)
     with ServiceClient(quick) as client:
-        return client.executions.get(execution_id)
+        return read_state(client, execution_id)[0]
 
 
 def _starting_call(config: ServiceConfig, execution: Execution) -> StartingCall | None:

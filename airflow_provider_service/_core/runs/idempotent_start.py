@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from airflow_provider_service._airflow import metrics
 from airflow_provider_service._core.runs import start_and_find
 from airflow_provider_service.client import ServiceClient
+from airflow_provider_service.client._execution_data import read_state
 from airflow_provider_service.client.errors import (
     ServiceError,
     ServiceNotFoundError,
@@ -102,7 +103,7 @@ class IdempotentStart:
             return None
         key, conflict = self.attempt.key, None
         try:
-            found = self.client.executions.get(saved.execution_id)
+            found, _ = read_state(self.client, saved.execution_id, saved.workflow_id)
         except ServiceNotFoundError:
             found = None
         if found is not None and found.workflow_id not in (None, saved.workflow_id):

@@ -29,6 +29,7 @@ from airflow_provider_service.client.errors import (
     ServiceAnswerTooLargeError,
     ServiceError,
     ServiceInputError,
+    ServiceServerError,
     ServiceUnexpectedResponseError,
 )
 
@@ -149,6 +150,13 @@ def read_to_show(client: ServiceClient, execution_id: str) -> Execution | None:
 def _whole(client: ServiceClient, execution_id: str) -> Execution | None:
     try:
         return read_whole(client, execution_id)
+    except ServiceServerError as error:
+        if error.repeat_may_help:
+            raise
+        raise error.with_hint(
+            f"Execution {execution_id} has ended, and only its output cannot be read; with return_output='none', the "
+            "task does without it"
+        ) from None
     except (ServiceAnswerTooLargeError, ServiceUnexpectedResponseError) as error:
         log.warning("The output of execution %s cannot be read: %s", execution_id, error)
         return None

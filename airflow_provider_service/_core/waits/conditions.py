@@ -116,7 +116,9 @@ class PollWatch:
 
     def pause(self, interval: float) -> float:
         """Seconds until the next poll."""
-        return min(interval, FAULT_PAUSE_SECONDS) if self._faults.in_trouble else interval
+        if not self._faults.in_trouble:
+            return interval
+        return max(min(interval, FAULT_PAUSE_SECONDS), self._faults.asked_pause)
 
     def poll(self, config: ServiceConfig, seconds_left: float) -> PollOutcome | None:
         """Poll once; None if the poll failed and the failure is tolerated. The call blocks.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceError
@@ -10,6 +11,10 @@ from airflow_provider_service.client.errors import ServiceError
 log = logging.getLogger(__name__)
 
 MIN_FAILURES = 3
+# The longest pause between two polls that the service can ask for.
+MAX_ASKED_SECONDS = 60.0
+# How long a page of a list is requested again while the service answers others: shorter than the patience with a list.
+PAGE_RETRY_SECONDS = 4.0
 
 
 class FaultTolerance:
@@ -22,11 +27,11 @@ class FaultTolerance:
     :param seconds: for how long polls may keep failing; None tolerates any fault for as long as it lasts.
     """
 
-    __slots__ = ("_failing_since", "_failures", "_is_logged", "_seconds", "_subject", "last_error")
+    __slots__ = ("_failing_since", "_failures", "_is_logged", "_next", "_seconds", "_subject", "last_error")
 
     def __init__(self, subject: str, seconds: float | None) -> None:
         self._subject, self._seconds = subject, seconds
-        self._failures, self._failing_since, self._is_logged = 0, 0.0, False
+        self._failures, self._failing_since, self._is_logged, self._next = 0, 0.0, False, 0.0
         #: The failure of the last poll; None if it succeeded.
         self.last_error: Exception | None = None
 
@@ -35,21 +40,29 @@ class FaultTolerance:
         """Whether the last poll failed."""
         return self.last_error is not None
 
+    @property
+    def asked_pause(self) -> float:
+        """Seconds for which the service asks not to be polled, but at most ``MAX_ASKED_SECONDS``; 0 if polls work."""
+        return max(0.0, self._next - clock().monotonic()) if self.in_trouble else 0.0
+
     def succeeded(self) -> None:
         """Record a poll that succeeded."""
         if self._is_logged:
             log.info("Reading %s works again, after %.0f s", self._subject, clock().monotonic() - self._failing_since)
         self._failures, self._is_logged, self.last_error = 0, False, None
 
-    def tolerates(self, error: Exception, *, is_quiet: bool = False) -> bool:
+    def tolerates(self, error: Exception, *, is_quiet: bool = False, others_succeeded_at: float = -math.inf) -> bool:
         """Record a failed poll, and return whether the wait goes on.
 
         :param is_quiet: whether a first failure is not logged yet, because the subject is read in another way at once,
             or not read again.
+        :param others_succeeded_at: when the service last answered requests for something else. If it has done so since
+            polls began to fail, it is not away, and they count as failing only from now on.
         """
         now = clock().monotonic()
-        if not self._failures:
-            self._failing_since = now
+        self._next = now + min(getattr(error, "retry_after", None) or 0.0, MAX_ASKED_SECONDS)
+        if not self._failures or others_succeeded_at > self._failing_since:
+            self._failures, self._failing_since = 0, now
         self._failures, self.last_error = self._failures + 1, error
         goes_on = self._goes_on(error, now)
         if goes_on and not self._is_logged and (self._failures > 1 or not is_quiet):

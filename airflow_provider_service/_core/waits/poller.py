@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from contextvars import Context
 from http import HTTPStatus
 from operator import methodcaller
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from airflow_provider_service._airflow import metrics
@@ -23,6 +23,7 @@ from airflow_provider_service._airflow.connection import config_for
 from airflow_provider_service._airflow.task_arguments import LEAST_POLL_SECONDS
 from airflow_provider_service._core.daemon_threads import in_daemon_thread
 from airflow_provider_service._core.waits import reads
+from airflow_provider_service._core.waits.faults import PAGE_RETRY_SECONDS
 from airflow_provider_service._core.waits.outcome import Outcome
 from airflow_provider_service._core.waits.waiter import Waiter
 from airflow_provider_service._core.waits.watch import PollStatistics
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.models._statuses import ExecutionStatus
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 # Seconds beyond its deadline in which a wait may still see that its execution has just ended.
 LAST_POLL_SECONDS = 1.0
@@ -58,23 +57,29 @@ THREAD_NAME = "service-poller"
 
 
 class Listed(NamedTuple):
-    """What the lists of a round show: the active executions' workflows, and the succeeded executions, by id."""
+    """What the lists of a round show: the active executions' workflows, and the succeeded executions, by id.
+
+    :param error: why a list could not be read to its end, if so.
+    """
 
     active: dict[str, str | None]
     succeeded: dict[str, Execution]
+    error: errors.ServiceError | None
 
 
 class Poller:
     """Serves the waits of one server, key and interval within one event loop.
 
-    :param config: the server; requests are not retried here, because the next round is the retry.
+    :param config: the server; requests are not retried here, because the next round is the retry, except for pages of
+        lists while the service answers others.
     :param interval: seconds between two rounds.
     """
 
     def __init__(self, config: ServiceConfig, interval: float) -> None:
         self.config, self.interval = config, interval
         self._client = ServiceClient(config.one_try())
-        self._figures = PollStatistics(self._client)
+        self._retrying_client = ServiceClient(config.model_copy(update={"retry_deadline": PAGE_RETRY_SECONDS}))
+        self._figures = PollStatistics(self._client, self._retrying_client)
         self._waits: set[Waiter] = set()
         self._reads = reads.Reads(self._read)
         self._task: asyncio.Task[None] | None = None
@@ -115,6 +120,7 @@ class Poller:
             if self._listing:
                 self._listing.cancel()
             self._client.close()
+            self._retrying_client.close()
 
     async def _guarded(self, step: Awaitable[None]) -> None:
         """Keep an error from ending the poller: nobody awaits its task, so every wait would hang."""
@@ -130,7 +136,7 @@ class Poller:
         with self._figures.poll():
             self._moved.clear()
             self._poll_at_deadlines()  # the clock may have been set
-            await self._round([one for one in self._waits if not self._reads.is_open(one)])
+            await self._round([one for one in self._waits if not (self._reads.is_open(one) or one.asked_pause)])
         _report_active()
         pause = started + self.interval - clock().monotonic()
         await clock().async_sleep(max(pause, LEAST_POLL_SECONDS), self._nearest_deadline())
@@ -164,9 +170,12 @@ class Poller:
 
     async def _round(self, waits: list[Waiter]) -> None:
         if self._listing or self._lists_are_worth_it(len(waits)):
+            error = None
             try:
-                waits = await self._not_listed(waits)
-            except errors.ServiceError as error:
+                waits, error = await self._not_listed(waits)
+            except Exception:
+                log.exception("A list of executions cannot be read, so each is read by id")
+            if error is not None:
                 if error.final or isinstance(error, errors.ServiceForbiddenError):
                     # Reading by id either works, or shows what is wrong for each wait.
                     log.info("Executions cannot be listed now, so each is read by id: %s", error)
@@ -175,11 +184,11 @@ class Poller:
                     log.warning("A list of executions cannot be read, so each is read by id: %s", error)
                 else:
                     is_slow = isinstance(error, errors.ServiceTimeoutError)
-                    await self._judge_each(waits, methodcaller("poll_failed", error, is_quiet=is_slow))
+                    last = self._client.transport.succeeded_at
+                    failed = methodcaller("poll_failed", error, is_quiet=is_slow, others_succeeded_at=last)
+                    await self._judge_each(waits, failed)
                     if not is_slow:
                         return
-            except Exception:
-                log.exception("A list of executions cannot be read, so each is read by id")
         for one in waits:
             # Skip the waits that ended while the lists were read.
             if not one.future.done():
@@ -193,13 +202,13 @@ class Poller:
             self._rounds_since_listing = 0
         return is_wanted
 
-    async def _not_listed(self, waits: list[Waiter]) -> list[Waiter]:
-        """Judge the waits whose executions are in the lists, and return the others."""
+    async def _not_listed(self, waits: list[Waiter]) -> tuple[list[Waiter], errors.ServiceError | None]:
+        """Judge the waits whose executions are in the lists, and return the others, and why a list is incomplete."""
         listed = await self._listed(waits)
         if listed is None:
             if waits:  # the poller may be running only because a list is still open
                 log.warning("A list of executions is slow, so each is read by id in the meantime")
-            return waits
+            return waits, None
         rest = []
         for one in waits:
             if one.execution_id in listed.active and one.may_be_of(listed.active[one.execution_id]):
@@ -211,7 +220,7 @@ class Poller:
             (one for one in waits if one.execution_id in listed.succeeded),
             lambda one: one.saw(listed.succeeded[one.execution_id], self._client),
         )
-        return rest
+        return rest, listed.error
 
     async def _listed(self, waits: list[Waiter]) -> Listed | None:
         """Read the lists, or continue with those of an earlier round. Return None while they hang."""
@@ -230,30 +239,54 @@ class Poller:
         # Lists longer than this cost more than reading each wait's execution by id.
         limit = self.config.page_size * len(waits)
         oldest = min(one.number for one in waits)
+        began = clock().monotonic()
+        lists: dict[ExecutionStatus, dict[str, str | None]] = {status: {} for status in ACTIVE_STATUSES}
+        failed = await self._read_lists(self._client, lists, oldest, limit)
+        again = {status: lists[status] for status, error in failed.items() if _is_refusal(error)}
+        if again and self._client.transport.succeeded_at >= began:
+            failed = {status: error for status, error in failed.items() if status not in again}
+            failed |= await self._read_lists(self._retrying_client, again, oldest, limit)
+        self._list_requests = sum(1 + len(ids) // self.config.page_size for ids in lists.values())
+        active = {id_: workflow_id for ids in lists.values() for id_, workflow_id in ids.items()}
+        succeeded: dict[str, Execution] = {}
+        rest = {one.execution_id: one.number for one in waits if one.execution_id not in active}
+        if not failed and len(rest) >= ENDED_WORTH_LISTING:
+            ended: dict[ExecutionStatus, dict[str, Execution]] = {"success": succeeded}
+            oldest = min(rest.values())
+            failed = await self._read_lists(self._retrying_client, ended, oldest, 10 * len(rest), wanted=rest)
+        return Listed(active, succeeded, next(iter(failed.values()), None))
+
+    async def _read_lists(
+        self,
+        client: ServiceClient,
+        lists: Mapping[ExecutionStatus, dict[str, Any]],
+        oldest: int,
+        limit: int,
+        wanted: Container[str] | None = None,
+    ) -> dict[ExecutionStatus, errors.ServiceError]:
+        """Add to each list what its pages show; return why lists could not be read to their ends, if so.
+
+        :param wanted: executions to add; None to add only the workflows, of all.
+        """
+
+        def read(status: ExecutionStatus, shown: dict[str, Any]) -> None:
+            # Only texts if possible: thousands of other objects that live for a whole round would trigger the garbage
+            # collector, which blocks the event loop.
+            for execution in self._list(client, status, oldest, limit):
+                if wanted is None:
+                    shown[execution.id] = execution.workflow_id
+                elif execution.id in wanted:
+                    shown[execution.id] = execution
+
         answers = await asyncio.gather(
-            *(in_daemon_thread(self._active, status, oldest, limit, name=THREAD_NAME) for status in ACTIVE_STATUSES),
+            *(in_daemon_thread(read, status, shown, name=THREAD_NAME) for status, shown in lists.items()),
             return_exceptions=True,  # so that the next round begins only when all lists of this one have ended
         )
-        lists = [_raised(answer) for answer in answers]
-        self._list_requests = sum(1 + len(ids) // self.config.page_size for ids in lists)
-        active = {id_: workflow_id for ids in lists for id_, workflow_id in ids.items()}
-        rest = [one for one in waits if one.execution_id not in active]
-        if len(rest) < ENDED_WORTH_LISTING:
-            return Listed(active, {})
-        oldest = min(one.number for one in rest)
-        wanted = {one.execution_id for one in rest}
-        return Listed(active, await in_daemon_thread(self._succeeded, oldest, 10 * len(rest), wanted, name=THREAD_NAME))
+        return {status: _service_error(error) for status, error in zip(lists, answers, strict=True) if error}
 
-    def _active(self, status: ExecutionStatus, oldest: int, limit: int) -> dict[str, str | None]:
-        # Only texts: thousands of other objects that live for a whole round would trigger the garbage collector, which
-        # blocks the event loop.
-        return {execution.id: execution.workflow_id for execution in self._list(status, oldest, limit)}
-
-    def _succeeded(self, oldest: int, limit: int, wanted: set[str]) -> dict[str, Execution]:
-        return {execution.id: execution for execution in self._list("success", oldest, limit) if execution.id in wanted}
-
-    def _list(self, status: ExecutionStatus, oldest: int, limit: int) -> Iterator[Execution]:
-        for execution in self._client.executions.list(status=status, limit=limit):
+    def _list(self, client: ServiceClient, status: ExecutionStatus, oldest: int, limit: int) -> Iterator[Execution]:
+        self._last_item = clock().monotonic()
+        for execution in client.executions.list(status=status, limit=limit):
             self._last_item = clock().monotonic()
             if 0 < execution.number < oldest:
                 return
@@ -311,10 +344,15 @@ def _may_be_of_lists_only(error: errors.ServiceError) -> bool:
     return isinstance(error, errors.ServiceUnexpectedResponseError | errors.ServiceServerError)
 
 
-def _raised(answer: T | BaseException) -> T:
-    if isinstance(answer, BaseException):
-        raise answer
-    return answer
+def _is_refusal(error: errors.ServiceError) -> bool:
+    """Whether the service as a whole turned a request away, and may accept the next one."""
+    return error.repeat_may_help and not (_may_be_of_lists_only(error) or isinstance(error, errors.ServiceTimeoutError))
+
+
+def _service_error(error: BaseException) -> errors.ServiceError:
+    if isinstance(error, errors.ServiceError):
+        return error
+    raise error
 
 
 #: The waits of an event loop share its pollers, and its reads of connections that are under way.

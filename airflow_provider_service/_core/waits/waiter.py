@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
@@ -43,9 +44,12 @@ class Waiter(Watch):
         if self.in_trouble:
             self._context.copy().run(super().saw_active)
 
-    def poll_failed(self, error: Exception, *, is_quiet: bool = False) -> Outcome | None:
+    def poll_failed(
+        self, error: Exception, *, is_quiet: bool = False, others_succeeded_at: float = -math.inf
+    ) -> Outcome | None:
         """Record a failed poll in the context of the wait."""
-        return self._context.copy().run(partial(super().poll_failed, error, is_quiet=is_quiet))
+        failed = partial(super().poll_failed, error, is_quiet=is_quiet, others_succeeded_at=others_succeeded_at)
+        return self._context.copy().run(failed)
 
     @property
     def number(self) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,12 +15,15 @@ from airflow_provider_service._core.waits.faults import FaultTolerance
 from airflow_provider_service._core.waits.outcome import Outcome, broken, judge, message_of_end
 from airflow_provider_service.client import errors
 from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client._execution_data import read_state
 
 if TYPE_CHECKING:
     from airflow_provider_service._airflow.task_arguments import OnVanished
     from airflow_provider_service._core.runs.nodes import NodeLog
     from airflow_provider_service.client import ServiceClient, ServiceConfig
     from airflow_provider_service.client.models import Execution
+
+log = logging.getLogger(__name__)
 
 MAX_MESSAGE_CHARS = 1000
 
@@ -87,7 +92,7 @@ class Watch(Wait):
     """
 
     # As few objects as possible, because those of thousands of waits slow Python's garbage collector.
-    __slots__ = ("_faults", "workflow_id")
+    __slots__ = ("_faults", "is_unreadable", "workflow_id")
 
     #: Whether a failure is explained as soon as it is seen.
     explains = True
@@ -96,11 +101,18 @@ class Watch(Wait):
         super().__init__(**wait.to_arguments())
         self.workflow_id: str | None = None
         self._faults: FaultTolerance | None = None  # created at the first failure
+        #: Whether it was reported that the execution cannot be read by its id.
+        self.is_unreadable = False
 
     @property
     def in_trouble(self) -> bool:
         """Whether the last poll failed."""
         return self._faults is not None
+
+    @property
+    def asked_pause(self) -> float:
+        """Seconds for which the service asks not to be polled."""
+        return self._faults.asked_pause if self._faults else 0.0
 
     def poll(self, client: ServiceClient) -> Outcome | None:
         """Read the execution and judge it; None while the wait continues."""
@@ -113,16 +125,21 @@ class Watch(Wait):
         :param is_last: whether the wait is over anyway, so that the log does not say that a failure is tolerated.
         """
         try:
-            execution = client.executions.get(self.execution_id)
+            execution, unreadable = read_state(client, self.execution_id, self.expected_workflow_id)
         except errors.ServiceNotFoundError:
             return self._vanished()
         except errors.ServiceApiError as error:
-            return self.poll_failed(error, is_quiet=is_last)
+            # A request that was turned away says nothing about this execution.
+            others = client.transport.succeeded_at if error.not_processed else -math.inf
+            return self.poll_failed(error, is_quiet=is_last, others_succeeded_at=others)
         except errors.ServiceError as error:  # nothing was sent
             return broken(self.execution_id, error)
         except Exception as error:  # noqa: BLE001 - it is logged with its traceback
             # An unexpected answer must not fail other waits, and must not end this one at once.
             return self.poll_failed(error, is_quiet=is_last)
+        if unreadable and not self.is_unreadable:
+            self.is_unreadable = True
+            log.warning("The state of execution %s is taken from lists: %s", self.execution_id, unreadable)
         return self.saw(execution, client)
 
     def saw(self, execution: Execution, client: ServiceClient) -> Outcome | None:
@@ -140,13 +157,16 @@ class Watch(Wait):
             self._faults.succeeded()
         self._faults = None
 
-    def poll_failed(self, error: Exception, *, is_quiet: bool = False) -> Outcome | None:
+    def poll_failed(
+        self, error: Exception, *, is_quiet: bool = False, others_succeeded_at: float = -math.inf
+    ) -> Outcome | None:
         """Record a failed poll. Return the outcome if it is no longer tolerated.
 
         :param is_quiet: whether a first failure is not logged.
+        :param others_succeeded_at: when requests for something else last succeeded, if the service as a whole failed.
         """
         self._faults = self._faults or FaultTolerance(f"execution {self.execution_id}", self.fault_tolerance)
-        if self._faults.tolerates(error, is_quiet=is_quiet):
+        if self._faults.tolerates(error, is_quiet=is_quiet, others_succeeded_at=others_succeeded_at):
             return None
         reason = _reason(error)
         if isinstance(error, errors.ServiceError) and error.ends_wait:
@@ -194,13 +214,13 @@ def _reason(error: Exception) -> str:
 
 
 class PollStatistics:
-    """Reports the requests that a client sends for polls, and how long polls last.
+    """Reports the requests that clients send for polls, and how long polls last.
 
-    :param client: a client that sends only these requests.
+    :param clients: clients that send only these requests.
     """
 
-    def __init__(self, client: ServiceClient) -> None:
-        self._transport, self._reported = client.transport, 0
+    def __init__(self, *clients: ServiceClient) -> None:
+        self._clients, self._reported = clients, 0
 
     @contextmanager
     def poll(self) -> Iterator[None]:
@@ -210,7 +230,7 @@ class PollStatistics:
             yield
         finally:
             metrics.report_duration(metrics.POLL_DURATION, clock().monotonic() - began)
-            sent = self._transport.requests_sent
+            sent = sum(client.transport.requests_sent for client in self._clients)
             metrics.count(metrics.POLL_REQUESTS, sent - self._reported)
             self._reported = sent
 
@@ -239,7 +259,7 @@ def poll_here(
         with figures.poll():
             outcome = watch.poll(client)
         while outcome is None and not only_once:
-            if clock().wait(stopped, wait.poll_interval, wait.deadline):
+            if clock().wait(stopped, max(wait.poll_interval, watch.asked_pause), wait.deadline):
                 return None
             nodes.poll()
             with figures.poll():

@@ -170,7 +170,9 @@ def _meaning(
     if status in _BY_STATUS:
         return (*_BY_STATUS[status], None)
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return errors.ServiceServerError, "the server failed on this request", "A malformed argument can be the cause"
+        is_of_execution = (called.method, called.path) == ("GET", "/executions/{}")
+        hint = "Its log may say why" if is_of_execution else "A malformed argument can be the cause"
+        return errors.ServiceServerError, "the server failed on this request", hint
     return errors.ServiceInvalidRequestError, "the request was refused", None
 
 
