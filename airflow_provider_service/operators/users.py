@@ -26,7 +26,8 @@ __all__ = ["ServiceInviteUsersOperator"]
 class ServiceInviteUsersOperator(ServiceBaseOperator):
     """Invite users. Safe to repeat: active users are not invited again, but pending ones may get another e-mail.
 
-    The URLs for accepting invitations are secret, so they are not returned.
+    The URLs for accepting invitations are secret, so they are not returned. To remove a user, see the page *Users and
+    projects*: the service deletes the workflows and credentials of a deleted user.
 
     :param users: list of e-mail addresses, or of ``{"email", "role"}``.
     :param role: role of users who are given only by an address; ``"global:member"`` by default.

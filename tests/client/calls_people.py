@@ -36,7 +36,15 @@ PEOPLE = [
         not_found("Could not find user with id: a+b@example.com"),
         {"include_role": False},
     ),
-    Call("delete_user", "users.delete", (U,), f"DELETE /users/{U_}", None, invalid("Cannot delete your own user")),
+    Call(
+        "delete_user",
+        "users.delete",
+        (U,),
+        f"DELETE /users/{U_}",
+        None,
+        invalid("Cannot delete your own user"),
+        {"delete_workflows": True},
+    ),
     Call(
         "change_user_role",
         "users.change_role",

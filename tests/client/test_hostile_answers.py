@@ -128,7 +128,7 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "skip list": lambda client: [*client.folders.list("p")],
     "executions": lambda client: [*client.executions.list()],
     "write": lambda client: client.tags.create("x"),
-    "delete": lambda client: client.users.delete("1"),
+    "delete": lambda client: client.users.delete("1", delete_workflows=True),
     "bytes": lambda client: client.transport.call("GET", "/x", binary=True),
     "webhook": lambda client: client.transport.call_webhook("POST", "x", headers={}, payload={}, timeout=20),
     "probe": lambda client: client.transport.probe("/healthz"),

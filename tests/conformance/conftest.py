@@ -115,7 +115,7 @@ def other_project(service: Target) -> Iterator[str]:
     email = f"{unique()}@example.com"
     (invitation,) = service.client.users.create([{"email": email}])
     yield next(project["id"] for project in service.projects() if email in project["name"])
-    service.client.users.delete(str(invitation.user.id))
+    service.client.users.delete(str(invitation.user.id), delete_workflows=True)
 
 
 @pytest.fixture

@@ -84,7 +84,7 @@ def transfers_and_users(service: Target) -> None:
     service.client.workflows.transfer(bench.create().id, elsewhere)
     users.get(user_id, include_role=True)
     list(users.list(include_role=True, limit=10))
-    users.delete(user_id)
+    users.delete(user_id, delete_workflows=True)
 
 
 def data_tables(service: Target) -> None:
@@ -137,7 +137,7 @@ def projects(service: Target) -> None:
     client.change_user_role(made.id, user_id, "project:editor")
     list(client.list_users(made.id))
     client.delete_user(made.id, user_id)
-    service.client.users.delete(user_id)
+    service.client.users.delete(user_id, delete_workflows=True)
     folder, target = folders.create(made.id, "In"), folders.create(made.id, "Out")
     folders.update(made.id, folder.id, name="Inner", parent_folder_id=target.id)
     folders.get(made.id, target.id)

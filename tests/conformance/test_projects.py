@@ -30,7 +30,7 @@ def project(service: Target) -> Iterator[Project]:
 def user(service: Target) -> Iterator[InvitedUser]:
     (invitation,) = service.client.users.create([{"email": f"{unique()}@example.com"}])
     yield invitation.user
-    service.client.users.delete(str(invitation.user.id))
+    service.client.users.delete(str(invitation.user.id), delete_workflows=True)
 
 
 @pytest.mark.covers("create_project", "list_projects")

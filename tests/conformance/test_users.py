@@ -9,6 +9,7 @@ import pytest
 from airflow_provider_service.client.errors import (
     ServiceApiError,
     ServiceForbiddenError,
+    ServiceInputError,
     ServiceInvalidRequestError,
     ServiceNotFoundError,
     ServiceNotLicensedError,
@@ -18,6 +19,7 @@ from airflow_provider_service.client.models import InvitedUser
 
 from .expecting import NO_ID, NO_UUID, refused, unique
 from .target import Target
+from .workbench import Workbench
 
 OWNER = "owner@example.com"
 ADMIN_REFUSED = (
@@ -58,7 +60,7 @@ def test_invitations_are_answered_with_created_and_as_a_list(service: Target) ->
     assert set(invitations[0]) == {"user", "error"}
     assert set(invitations[0]["user"]) == {"id", "email", "emailSent", "role", "inviteAcceptUrl"}
     for invitation in invitations:
-        service.client.users.delete(invitation["user"]["id"])
+        service.client.users.delete(invitation["user"]["id"], delete_workflows=True)
 
 
 @pytest.mark.covers("create_users")
@@ -93,7 +95,7 @@ def test_inviting_an_administrator_depends_on_the_plan(service: Target) -> None:
             service.client.users.create(invitation)
         return
     (made,) = service.client.users.create(invitation)
-    service.client.users.delete(str(made.user.id))
+    service.client.users.delete(str(made.user.id), delete_workflows=True)
     assert made.user.role == "global:admin"
 
 
@@ -174,12 +176,12 @@ def test_what_is_neither_an_id_nor_an_address_is_refused(service: Target) -> Non
 
 @pytest.mark.covers("delete_user", needs=("create_users", "get_user"))
 def test_a_deleted_user_is_gone(service: Target, invited: InvitedUser) -> None:
-    service.client.users.delete(str(invited.id))
+    service.client.users.delete(str(invited.id), delete_workflows=True)
 
     with refused(ServiceNotFoundError, f"Could not find user with id: {invited.id}"):
         service.client.users.get(str(invited.id))
     with refused(error_of_unknown_user(service), NOT_IN_DATABASE):
-        service.client.users.delete(str(invited.id))
+        service.client.users.delete(str(invited.id), delete_workflows=True)
 
 
 @pytest.mark.covers("delete_user", needs=("create_users",))
@@ -190,11 +192,35 @@ def test_a_user_is_deleted_by_id_only_and_without_conditions(service: Target, in
     assert (answer.status_code, answer.json()) == (400, {"message": "Unknown query parameter 'transferId'"})
 
 
+@pytest.mark.covers("delete_user", needs=("create_users", "transfer_workflow", "transfer_credential"))
+def test_the_content_of_a_personal_project_is_deleted_with_its_user(
+    service: Target, invited: InvitedUser, bench: Workbench
+) -> None:
+    project_id = next(str(one["id"]) for one in service.projects() if invited.email in one["name"])
+    flow, client = bench.create(), service.client
+    credential = client.credentials.create(unique(), "httpHeaderAuth", {"name": "X", "value": "s"})
+    table = client.data_tables.create(unique(), [{"name": "a", "type": "string"}], project_id=project_id)
+    client.workflows.transfer(flow.id, project_id)
+    client.credentials.transfer(credential.id, project_id)
+
+    with pytest.raises(ServiceInputError, match=rf"the credential '{credential.name}', the workflow '{flow.name}'"):
+        client.users.delete(str(invited.id))
+    client.users.delete(str(invited.id), delete_workflows=True)
+
+    for get, one in (
+        (client.workflows.get, flow),
+        (client.credentials.get, credential),
+        (client.data_tables.get, table),
+    ):
+        with pytest.raises(ServiceNotFoundError):
+            get(one.id)
+
+
 @pytest.mark.covers("delete_user")
 def test_nobody_deletes_themselves(service: Target) -> None:
     owner = service.client.users.get(OWNER)
     with refused(ServiceInvalidRequestError, "Cannot delete your own user", 400):
-        service.client.users.delete(owner.id)
+        service.client.users.delete(owner.id, delete_workflows=True)
 
 
 @pytest.mark.covers("change_user_role", needs=("create_users", "get_user"))

@@ -41,3 +41,18 @@ def workflow_id_of(name: str) -> str:
         # The service finds other upper and lower case as well.
         [workflow] = [one for one in service.workflows.list(name=name) if one.name == name and not one.is_archived]
         return workflow.id
+
+
+def hand_over(email: str, destination_project_id: str) -> None:
+    with ServiceHook() as service:
+        user = service.users.get(email)
+        ending = f"<{user.email}>"  # everybody's personal project is named "First Last <address>"
+        for workflow in list(service.workflows.list()):
+            owners = [one for one in service.workflows.get(workflow.id).shared or () if one["role"] == "workflow:owner"]
+            if owners and owners[0]["project"]["name"].endswith(ending):
+                service.workflows.transfer(workflow.id, destination_project_id)
+        for credential in list(service.credentials.list()):
+            owners = [one for one in credential.shared or () if one["role"] == "credential:owner"]
+            if owners and owners[0]["name"].endswith(ending):
+                service.credentials.transfer(credential.id, destination_project_id)
+        service.users.delete(user.id)  # refused if the user still owns any

@@ -27,6 +27,7 @@ from .hook_examples import (
     any_endpoint,
     count_failures,
     export_names,
+    hand_over,
     sums_of,
     workflow_id_of,
     workflows_with,
@@ -200,6 +201,25 @@ def test_the_hook_examples_run(simulator: ServiceSimulator) -> None:
     assert any_endpoint(workflow["id"]) == ["prod"]
     simulator.create_webhook_workflow("W", path="other")
     assert workflow_id_of("w") == workflow["id"]
+
+
+def test_the_example_of_somebody_who_leaves_runs_without_a_license(simulator: ServiceSimulator) -> None:
+    simulator.state.licensed = False
+    user = simulator.state.add_user("ana@example.com", first_name="Ana", last_name="Lee")
+    own = next(one["id"] for one in simulator.state.projects.all() if one["creatorId"] == user["id"])
+    other = simulator.state.personal_project_id
+    with ServiceHook() as service:
+        for project in (own, other):
+            service.workflows.create(f"w {project}", [], {}, {}, project_id=project)
+            service.credentials.create(
+                f"c {project}", "httpHeaderAuth", {"name": "X", "value": "y"}, project_id=project
+            )
+
+        hand_over("ana@example.com", other)
+
+        assert {one.name for one in service.workflows.list()} == {f"w {own}", f"w {other}"}
+        assert {one.name for one in service.credentials.list()} == {f"c {own}", f"c {other}"}
+        assert {one.email for one in service.users.list()} == {"owner@example.com"}
 
 
 @pytest.mark.usefixtures("virtual_time")

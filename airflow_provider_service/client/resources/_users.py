@@ -5,10 +5,17 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from airflow_provider_service.client._http.paging import follow_cursor
+from airflow_provider_service.client._texts import one_line
+from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.client.models._users import Invitation, User
 from airflow_provider_service.client.resources._base import Resource, require
+from airflow_provider_service.client.resources._credentials import Credentials
+from airflow_provider_service.client.resources._workflows import Workflows
+
+_MAX_NAMED = 10
 
 
 class Users(Resource):
@@ -55,18 +62,54 @@ class Users(Resource):
         query = {"includeRole": include_role}
         return self._call(User, "GET", "/users/{}", user_id, scope="user:read", query=query)
 
-    def delete(self, user_id: str) -> None:
-        """Delete a user: ``DELETE /users/{id}``.
+    def delete(self, user_id: str, *, delete_workflows: bool = False) -> None:
+        """Delete a user **and everything in the user's personal project**: ``DELETE /users/{id}``.
+
+        The service deletes the user's workflows, credentials and data tables, too, and has no parameter that keeps
+        them. So this method first lists workflows and credentials, and refuses to delete a user who owns some that the
+        key can see. Move them to another project before, with ``workflows.transfer`` and ``credentials.transfer``. It
+        does not look for data tables, which the service cannot move.
 
         Safe to repeat, but if an answer is lost, the automatic repeat raises ``ServiceNotFoundError`` although the
         object has been deleted.
 
         :param user_id: id; an e-mail address is not accepted here.
+        :param delete_workflows: delete the user's workflows and credentials as well, without looking for them first;
+            False by default.
+        :raises ServiceInputError: the user owns workflows or credentials; nothing was deleted.
+        :raises ServiceForbiddenError: the key may not delete users or, without ``delete_workflows``, may not list
+            workflows and credentials; nothing was deleted.
         :raises ServiceInvalidRequestError: the user is the one that the key belongs to.
         :raises ServiceNotFoundError: no such user.
         """
         require("@" not in str(user_id), "a user is deleted by id, not by e-mail address")
+        if not delete_workflows:
+            self._require_no_content(self.get(user_id))
         self._run("DELETE", "/users/{}", user_id, scope="user:delete")
+
+    def _require_no_content(self, user: User) -> None:
+        # Only some plans list projects, but everybody's personal one is named "First Last <address>".
+        ending = f"<{user.email.lower()}>"
+        found = [
+            f"the credential {one.name!r}"
+            for one in Credentials(self._transport).list()
+            if any(_owns(place) and str(place.get("name")).lower().endswith(ending) for place in one.shared or ())
+        ]
+        workflows, projects = Workflows(self._transport), dict[str, bool]()
+        for one in workflows.list(exclude_pinned_data=True):
+            project_id = next((str(place.get("projectId")) for place in one.shared or () if _owns(place)), "")
+            if project_id not in projects:  # a list shows only the ids of projects
+                shared = workflows.get(one.id, exclude_pinned_data=True).shared or ()
+                names = [str((place.get("project") or {}).get("name")).lower() for place in shared if _owns(place)]
+                projects[project_id] = any(name.endswith(ending) for name in names)
+            found += [f"the workflow {one.name!r}"] if projects[project_id] else []
+        if found:
+            more = f" and {len(found) - _MAX_NAMED} more" if len(found) > _MAX_NAMED else ""
+            raise ServiceInputError(
+                f"the user {user.email} owns {one_line(', '.join(found[:_MAX_NAMED]))}{more}, which the service would "
+                "delete together with the user; nothing was deleted. Move them to another project first, with "
+                "workflows.transfer and credentials.transfer, or give delete_workflows=True"
+            )
 
     def change_role(self, user_id: str, new_role_name: str) -> None:
         """Change a user's global role: ``PATCH /users/{id}/role``. Safe to repeat.
@@ -78,3 +121,7 @@ class Users(Resource):
         """
         body = {"newRoleName": new_role_name}
         self._run("PATCH", "/users/{}/role", user_id, scope="user:changeRole", body=body, repeatable=True)
+
+
+def _owns(place: Mapping[str, Any]) -> bool:
+    return str(place.get("role")).endswith(":owner")

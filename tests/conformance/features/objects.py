@@ -246,7 +246,7 @@ def _update_credential(kit: Kit) -> None:
 def _invite(kit: Kit) -> None:
     email = f"{unique()}@example.com"
     kit.run(ServiceInviteUsersOperator, users=[email])
-    kit.service.client.users.delete(str(kit.service.client.users.get(email).id))
+    kit.service.client.users.delete(str(kit.service.client.users.get(email).id), delete_workflows=True)
 
 
 @feature(OPERATOR, ServiceInstallCommunityPackageOperator, "install_community_package")
