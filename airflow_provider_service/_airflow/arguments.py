@@ -58,6 +58,18 @@ def require(condition: object, message: str) -> None:
         raise ServiceInputError(message)
 
 
+def require_source(found: object, empty: str, loss: str, *, allow_empty: bool) -> None:
+    """Refuse to delete, replace, archive or rotate something because a source came back empty: one rule for all.
+
+    :param found: what came back.
+    :param empty: what came back empty, and from where.
+    :param loss: what would then be deleted.
+    :raises ServiceInputError: nothing came back, and ``allow_empty`` is False.
+    """
+    words = f"{empty}, and {loss}; nothing was deleted. If that is what you want, give allow_empty=True"
+    require(found or allow_empty, words)
+
+
 def require_one_of(**arguments: object) -> None:
     """Require exactly one of several arguments.
 

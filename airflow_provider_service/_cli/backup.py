@@ -33,8 +33,8 @@ def perform(screen: Screen, arguments: argparse.Namespace) -> int:
         screen.confirm(f"Then delete all but the newest {arguments.keep} backups of the instance?", yes=arguments.yes)
     made_at = clock().utcnow()
     with connected(screen, arguments.conn_id, arguments.uri) as hook, screen.busy("Backing up"):
-        service, keep = hook.config.base_url, arguments.keep
-        backup = write_backup(hook, arguments.path, made_at=made_at, service=service, keep=keep)
+        options = {"service": hook.config.base_url, "keep": arguments.keep, "allow_empty": arguments.allow_empty}
+        backup = write_backup(hook, arguments.path, made_at=made_at, **options)
         url = workflows_page(hook)
     write_report(arguments.report_path, lambda: backup_report(backup, made_at=made_at, url=url))
     for kind, count in backup.counts.items():

@@ -92,6 +92,7 @@ _MAPPING = _option(
 _RECORD = (
     _option("--deployment-name", metavar="NAME", help="name under which the instance records the deployed workflows"),
     _flag("--archive-missing", "archive workflows that this name deployed before and that are missing now"),
+    _flag("--allow-empty", "accept a source without workflows, with which --archive-missing archives all of them"),
 )
 _SOURCE = _option("source", nargs="+", help="folders, .json files, or addresses of object storage")
 _TARGET = (*_named("project"), *_named("folder", "parent-", "folder in which new workflows are created"))
@@ -127,6 +128,7 @@ COMMANDS = (
             _flag("--code-files", "write code of several lines to separate files"),
             _flag("--pinned-data", "include the pinned data of nodes, which is often real data"),
             _flag("--remove-stale", "remove files of workflows that were renamed, or are not exported any more"),
+            _flag("--allow-empty", "remove them even if the service returns no workflow to export"),
             _YES,
         ),
     ),
@@ -154,6 +156,7 @@ COMMANDS = (
         (
             _ARCHIVE,
             _option("--keep", type=_count, metavar="N", help="delete all but the newest N backups in the folder"),
+            _flag("--allow-empty", "replace or delete older backups even if the new one lacks what they hold"),
             _REPORT,
             _YES,
         ),
@@ -173,6 +176,7 @@ COMMANDS = (
             _option("--names", nargs="+", metavar="NAME", help="exact names of the objects to restore; default: all"),
             _MAPPING,
             _ACTIVATE,
+            _flag("--allow-empty", "update tables of which the archive has no rows, which deletes all of theirs"),
             _option(
                 "--max-unpacked-bytes",
                 type=_count,

@@ -28,5 +28,5 @@ def deploy_files(screen: Screen, arguments: argparse.Namespace, *, preview: bool
     with connected(screen, arguments.conn_id, arguments.uri) as hook:
         project_id, folder_id = PROJECT.id_in(arguments, hook), PARENT_FOLDER.id_in(arguments, hook)
         target = DeploymentTarget(hook, project_id, folder_id, **record, mapping=mapping)
-        sources = lambda: read_source(arguments.source)  # noqa: E731
+        sources = lambda: read_source(arguments.source, allow_empty=arguments.allow_empty)  # noqa: E731
         return deploy(screen, arguments, target, sources, workflows_page(hook), preview=preview)

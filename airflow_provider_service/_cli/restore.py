@@ -48,7 +48,7 @@ def _restore(screen: Screen, arguments: argparse.Namespace, backup: StoredBackup
 
     manifest, made_at, url = backup.archive.manifest, clock().utcnow(), workflows_page(hook)
     screen.line(f"The backup of {manifest.get('made_at')} is intact.")
-    restore = Restore(hook, backup, arguments.on_conflict, arguments.activate)
+    restore = Restore(hook, backup, arguments.on_conflict, arguments.activate, arguments.allow_empty)
     with screen.busy("Comparing with the instance"):
         plan = restore.plan()
     show_lines(screen, plan.lines())

@@ -5,6 +5,7 @@ The one place where a path or an address becomes a file. A name that ends in ``.
 
 from __future__ import annotations
 
+import errno
 import gzip
 import logging
 import os
@@ -18,7 +19,7 @@ from typing import IO, Any
 from uuid import uuid4
 
 from airflow_provider_service._airflow.arguments import refuse, require
-from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.client.errors import ServiceError, ServiceInputError
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +28,8 @@ StoredPath = str | os.PathLike[str]
 
 GZIP_ENDING = ".gz"
 _MAX_PARTIAL_BYTES = 200
+#: No space is left, a quota is exceeded, or the file is too large: errors that only a write can have.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 #: Bytes of a file in object storage that are sent or read at a time; the default of some storages is 50 MiB.
 BLOCK_BYTES = 8 * 1024 * 1024
 
@@ -115,6 +118,7 @@ def whole_file(
     :param conn_id: Airflow connection of the object storage, unless the address names one.
     :param check: reads the bytes that were written before they get their name, and raises an error if they may not.
     :raises ServiceInputError: the path cannot be that of a file; see :func:`require_place`.
+    :raises ServiceError: the disk is full.
     """
     place = _place(name, path, conn_id)
     with _whole_on_disk(place.local, check) if place.local else _whole_in_storage(place.remote, check) as raw:
@@ -207,6 +211,13 @@ def _whole_on_disk(target: Path, check: Callable[[IO[bytes]], object] | None) ->
             with partial.open("rb") as written:
                 check(written)
         partial.replace(target)
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        size = partial.stat().st_size
+        raise ServiceError(
+            f"{target} could not be written: {error.strerror}, after {size:,} bytes; what was there before is unchanged"
+        ) from error
     finally:
         partial.unlink(missing_ok=True)
 

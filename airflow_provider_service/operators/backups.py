@@ -48,6 +48,8 @@ class ServiceBackupOperator(ServiceBaseOperator):
     :param keep: number of backups of this instance to keep in the folder of ``path``, including the new one. Older ones
         are deleted once the new one is complete. Whatever its name, an archive is deleted only if its contents identify
         it as a backup of the instance at this address. None (the default) to delete nothing.
+    :param allow_empty: True to replace or delete older backups even if the new one holds nothing, or none of a kind of
+        which only the older ones hold some; with False, the default, the task then fails, and the older ones stay.
     :param report_path: file for a report on the backup, on a disk or in object storage; its suffix chooses the
         format: ``.md``, ``.html`` or ``.json``. None (the default) for no file.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
@@ -56,7 +58,7 @@ class ServiceBackupOperator(ServiceBaseOperator):
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "path", "report_path")
-    checks = {"keep": optional(read_count)}
+    checks = {"keep": optional(read_count), "allow_empty": require_flag}
     operator_extra_links = (ServicePageLink(),)
 
     def __init__(
@@ -64,6 +66,7 @@ class ServiceBackupOperator(ServiceBaseOperator):
         *,
         path: Templated[str],
         keep: int | None = None,
+        allow_empty: bool = False,
         report_path: Templated[str | None] = None,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
@@ -71,6 +74,7 @@ class ServiceBackupOperator(ServiceBaseOperator):
         super().__init__(service_conn_id=service_conn_id, **kwargs)
         self.path = as_rendered(path)
         self.keep = keep
+        self.allow_empty = allow_empty
         self.report_path = as_rendered(report_path)
         self.check_arguments()
 
@@ -87,7 +91,14 @@ class ServiceBackupOperator(ServiceBaseOperator):
         url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
         keep = None if self.keep is None else read_count("keep", self.keep)
         made_at = clock().utcnow()
-        backup = write_backup(self.hook, self.path, made_at=made_at, service=self.hook.config.base_url, keep=keep)
+        backup = write_backup(
+            self.hook,
+            self.path,
+            made_at=made_at,
+            service=self.hook.config.base_url,
+            keep=keep,
+            allow_empty=self.allow_empty,
+        )
         write_report(self.report_path, lambda: backup_report(backup, made_at=made_at, url=url))
         for gap in backup.gaps:
             self.log.info("Not in the backup: %s: %s", gap.what, gap.why)
@@ -124,6 +135,8 @@ class ServiceRestoreOperator(ServiceBaseOperator):
         it are not rendered. A relative path starts at the folder of the DAG file.
     :param activate: True to activate all workflows, False to deactivate them; None (the default) to give each its state
         in the backup.
+    :param allow_empty: True to let ``on_conflict="update"`` delete all rows of a data table of which the backup holds
+        none; with False, the default, the task then fails before anything is written.
     :param preview: True to stop after the plan; False by default.
     :param max_unpacked_bytes: maximum size of the unpacked archive in bytes; 10 GiB by default.
     :param report_path: file for the plan, on a disk or in object storage; its suffix chooses the format: ``.md``,
@@ -146,7 +159,12 @@ class ServiceRestoreOperator(ServiceBaseOperator):
     )
     references: ClassVar[Sequence[Alternatives]] = (MAPPING,)
     operator_extra_links = (ServicePageLink(),)
-    checks = {"activate": OPTIONAL_FLAG, "preview": require_flag, "max_unpacked_bytes": read_count}
+    checks = {
+        "activate": OPTIONAL_FLAG,
+        "allow_empty": require_flag,
+        "preview": require_flag,
+        "max_unpacked_bytes": read_count,
+    }
 
     def __init__(
         self,
@@ -158,6 +176,7 @@ class ServiceRestoreOperator(ServiceBaseOperator):
         mapping: Templated[Mapping[str, Any] | str | None] = None,
         mapping_path: Templated[str | None] = None,
         activate: bool | None = None,
+        allow_empty: bool = False,
         preview: bool = False,
         max_unpacked_bytes: int = _MAX_UNPACKED_BYTES,
         report_path: Templated[str | None] = None,
@@ -172,6 +191,7 @@ class ServiceRestoreOperator(ServiceBaseOperator):
         self.mapping = as_rendered(mapping)
         self.mapping_path = as_rendered(mapping_path)
         self.activate = activate
+        self.allow_empty = allow_empty
         self.preview = preview
         self.max_unpacked_bytes = max_unpacked_bytes
         self.report_path = as_rendered(report_path)
@@ -199,7 +219,7 @@ class ServiceRestoreOperator(ServiceBaseOperator):
 
         manifest = backup.archive.manifest
         self.log.info("The backup of %s is intact: %s", manifest.get("made_at"), manifest.get("counts"))
-        restore = Restore(self.hook, backup, self.on_conflict, self.activate)  # type: ignore[arg-type]
+        restore = Restore(self.hook, backup, self.on_conflict, self.activate, self.allow_empty)  # type: ignore[arg-type]
         plan = restore.plan()
         for line in plan.lines():
             self.log.info("%s", line)

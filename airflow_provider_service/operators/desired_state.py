@@ -37,7 +37,7 @@ class _EnsureOperator(ServiceBaseOperator):
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "path", "prune_names", "prune_prefix")
     operator_extra_links = (ServicePageLink(),)
-    checks = {"prune": require_flag, "preview": require_flag}
+    checks = {"prune": require_flag, "allow_empty": require_flag, "preview": require_flag}
     page: ClassVar[str]
 
     def __init__(
@@ -47,6 +47,7 @@ class _EnsureOperator(ServiceBaseOperator):
         prune: bool,
         prune_names: Templated[Sequence[str] | None],
         prune_prefix: Templated[str | None],
+        allow_empty: bool,
         preview: bool,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
@@ -56,6 +57,7 @@ class _EnsureOperator(ServiceBaseOperator):
         self.prune = prune
         self.prune_names = as_rendered(prune_names)
         self.prune_prefix = as_rendered(prune_prefix)
+        self.allow_empty = allow_empty
         self.preview = preview
 
     @abstractmethod
@@ -72,7 +74,7 @@ class _EnsureOperator(ServiceBaseOperator):
         """Compare the states, and make the changes."""
         from airflow_provider_service._core.instances.desired_state.changes import Prune
 
-        prune = Prune.of(self.prune, self.prune_names, self.prune_prefix)
+        prune = Prune.of(self.prune, self.prune_names, self.prune_prefix, allow_empty=self.allow_empty)
         url = self.link_to(context, ServicePageLink(), self.page)
         plan = self.plan(prune)
         for done, change in enumerate(plan.changes, start=1):
@@ -115,6 +117,8 @@ class ServiceEnsureTagsOperator(_EnsureOperator):
     :param prune_names: exact names of tags to delete; None (the default) for none.
     :param prune_prefix: beginning of the names of tags to delete, instead of ``prune_names``; None (the default) for
         none.
+    :param allow_empty: True to delete what matches ``prune_prefix`` even if nothing is declared; with False, the
+        default, the task then fails.
     :param preview: True to return what would change, without changing it; False by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: an :class:`EnsureResult`: the numbers of tags, and the first 200 changes as ``{"action", "name"}``;
@@ -134,6 +138,7 @@ class ServiceEnsureTagsOperator(_EnsureOperator):
         prune: bool = False,
         prune_names: Templated[Sequence[str] | None] = None,
         prune_prefix: Templated[str | None] = None,
+        allow_empty: bool = False,
         preview: bool = False,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
@@ -143,6 +148,7 @@ class ServiceEnsureTagsOperator(_EnsureOperator):
             prune=prune,
             prune_names=prune_names,
             prune_prefix=prune_prefix,
+            allow_empty=allow_empty,
             preview=preview,
             service_conn_id=service_conn_id,
             **kwargs,
@@ -172,6 +178,8 @@ class ServiceEnsureVariablesOperator(SealedFieldsMixin, _EnsureOperator):
     :param prune_names: exact names of variables to delete; None (the default) for none.
     :param prune_prefix: beginning of the names of variables to delete, instead of ``prune_names``; None (the default)
         for none.
+    :param allow_empty: True to delete what matches ``prune_prefix`` even if nothing is declared; with False, the
+        default, the task then fails.
     :param preview: True to return what would change, without changing it; False by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: an :class:`EnsureResult`: the numbers of variables, and the first 200 changes as ``{"action", "name"}``;
@@ -194,6 +202,7 @@ class ServiceEnsureVariablesOperator(SealedFieldsMixin, _EnsureOperator):
         prune: bool = False,
         prune_names: Templated[Sequence[str] | None] = None,
         prune_prefix: Templated[str | None] = None,
+        allow_empty: bool = False,
         preview: bool = False,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
@@ -203,6 +212,7 @@ class ServiceEnsureVariablesOperator(SealedFieldsMixin, _EnsureOperator):
             prune=prune,
             prune_names=prune_names,
             prune_prefix=prune_prefix,
+            allow_empty=allow_empty,
             preview=preview,
             service_conn_id=service_conn_id,
             **kwargs,
@@ -242,6 +252,8 @@ class ServiceEnsureDataTablesOperator(_EnsureOperator):
     :param prune_names: exact names of data tables to delete; None (the default) for none.
     :param prune_prefix: beginning of the names of data tables to delete, instead of ``prune_names``; None (the default)
         for none.
+    :param allow_empty: True to delete what matches ``prune_prefix`` even if nothing is declared; with False, the
+        default, the task then fails.
     :param preview: True to return what would change, without changing it; False by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: an :class:`EnsureResult`: the numbers of data tables, and the first 200 changes as ``{"action", "name",
@@ -263,6 +275,7 @@ class ServiceEnsureDataTablesOperator(_EnsureOperator):
         prune: bool = False,
         prune_names: Templated[Sequence[str] | None] = None,
         prune_prefix: Templated[str | None] = None,
+        allow_empty: bool = False,
         preview: bool = False,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
@@ -272,6 +285,7 @@ class ServiceEnsureDataTablesOperator(_EnsureOperator):
             prune=prune,
             prune_names=prune_names,
             prune_prefix=prune_prefix,
+            allow_empty=allow_empty,
             preview=preview,
             service_conn_id=service_conn_id,
             **kwargs,
@@ -306,6 +320,8 @@ class ServiceEnsureProjectsOperator(_EnsureOperator):
     :param prune_names: exact names of projects to delete; None (the default) for none.
     :param prune_prefix: beginning of the names of projects to delete, instead of ``prune_names``; None (the default)
         for none.
+    :param allow_empty: True to delete what matches ``prune_prefix`` even if nothing is declared; with False, the
+        default, the task then fails.
     :param preview: True to return what would change, without changing it; False by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: an :class:`EnsureResult`: the numbers of projects, and the first 200 changes as ``{"action", "name",
@@ -326,6 +342,7 @@ class ServiceEnsureProjectsOperator(_EnsureOperator):
         prune: bool = False,
         prune_names: Templated[Sequence[str] | None] = None,
         prune_prefix: Templated[str | None] = None,
+        allow_empty: bool = False,
         preview: bool = False,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
@@ -335,6 +352,7 @@ class ServiceEnsureProjectsOperator(_EnsureOperator):
             prune=prune,
             prune_names=prune_names,
             prune_prefix=prune_prefix,
+            allow_empty=allow_empty,
             preview=preview,
             service_conn_id=service_conn_id,
             **kwargs,

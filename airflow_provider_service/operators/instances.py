@@ -56,6 +56,8 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
     :param pinned_data: True to include the pinned data of nodes, which is often real data; False by default.
     :param remove_stale: True to remove the exported files, in this folder, of workflows that were renamed, archived or
         deleted, or are not selected; False by default, which keeps them, and warns of those under a former name.
+    :param allow_empty: True to remove files even if the service returns no workflow to export; with False, the default,
+        the task then fails, and all files stay.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: an :class:`ExportResult`: the number of workflows, the address of each file by the id of its workflow, and
         the workflows that were left out, with a warning, because their ids could lead to other addresses or folders. If
@@ -70,7 +72,12 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
         *PROJECT.fields,
     )
     references: ClassVar[Sequence[Alternatives]] = (OPTIONAL_TAG, PROJECT)
-    checks = {"code_files": require_flag, "pinned_data": require_flag, "remove_stale": require_flag}
+    checks = {
+        "code_files": require_flag,
+        "pinned_data": require_flag,
+        "remove_stale": require_flag,
+        "allow_empty": require_flag,
+    }
     operator_extra_links = (ServicePageLink(),)
 
     def __init__(
@@ -85,6 +92,7 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
         code_files: bool = False,
         pinned_data: bool = False,
         remove_stale: bool = False,
+        allow_empty: bool = False,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
@@ -98,6 +106,7 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
         self.code_files = code_files
         self.pinned_data = pinned_data
         self.remove_stale = remove_stale
+        self.allow_empty = allow_empty
         self.check_arguments()
 
     def perform(self, context: Context) -> ExportResult:
@@ -115,10 +124,16 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
 class _DeployingOperator(ServiceBaseOperator):
     """Base class for operators that bring the workflows of an instance in line with definitions."""
 
-    checks = {"activate": OPTIONAL_FLAG, "archive_missing": require_flag, "preview": require_flag}
+    checks = {
+        "activate": OPTIONAL_FLAG,
+        "archive_missing": require_flag,
+        "allow_empty": require_flag,
+        "preview": require_flag,
+    }
     operator_extra_links = (ServicePageLink(),)
     deployment_name: str | None
     archive_missing: bool
+    allow_empty: bool
     activate: bool | None
     preview: bool
     report_path: str | None
@@ -197,6 +212,8 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
         instance; give each folder a name of its own. None (the default) for no record.
     :param archive_missing: True to archive recorded workflows that no longer have a definition; False by default.
         Requires ``deployment_name``. If other workflows start one of them, the deployment is refused.
+    :param allow_empty: True to accept a source without a definition, with which ``archive_missing`` archives all
+        recorded workflows; with False, the default, the task then fails.
     :param mapping: names that differ between the definitions and the instance, and values of nodes, such as
         ``{"credentials": {"Mail (test)": "Mail"}}``, likewise ``data_tables``, ``projects``, ``tags``, ``workflows``
         and ``values``; or the same as text in YAML or JSON. None (the default) if all names are the same.
@@ -233,6 +250,7 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
         parent_folder_name: Templated[str | None] = None,
         deployment_name: Templated[str | None] = None,
         archive_missing: bool = False,
+        allow_empty: bool = False,
         mapping: Templated[Mapping[str, Any] | str | None] = None,
         mapping_path: Templated[str | None] = None,
         preview: bool = False,
@@ -249,6 +267,7 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
         self.parent_folder_name = as_rendered(parent_folder_name)
         self.deployment_name = as_rendered(deployment_name)
         self.archive_missing = archive_missing
+        self.allow_empty = allow_empty
         self.mapping = as_rendered(mapping)
         self.mapping_path = as_rendered(mapping_path)
         self.preview = preview
@@ -259,7 +278,7 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
         """Read the definitions from the source."""
         from airflow_provider_service._core.instances.source import read_source
 
-        return read_source(self.located())
+        return read_source(self.located(), allow_empty=self.allow_empty)
 
     def target_project_id(self, mapping: InstanceMapping) -> str | None:
         """Return the id of the project that the arguments name, if any."""
@@ -294,6 +313,8 @@ class ServicePromoteWorkflowsOperator(_DeployingOperator):
     :param archive_missing: True to archive recorded workflows that are no longer selected, for example because they
         were deleted, archived or renamed on the source; False by default. Requires ``deployment_name``. If other
         workflows start one of them, the promotion is refused.
+    :param allow_empty: True to accept that no workflow is selected, with which ``archive_missing`` archives all
+        recorded workflows; with False, the default, the task then fails.
     :param mapping: names that differ between the two instances, and values of nodes, such as
         ``{"credentials": {"Mail (test)": "Mail"}}``, likewise ``data_tables``, ``projects``, ``tags``, ``workflows``
         and ``values``; or the same as text in YAML or JSON. None (the default) if all names are the same.
@@ -334,6 +355,7 @@ class ServicePromoteWorkflowsOperator(_DeployingOperator):
         destination_project_name: Templated[str | None] = None,
         deployment_name: Templated[str | None] = None,
         archive_missing: bool = False,
+        allow_empty: bool = False,
         mapping: Templated[Mapping[str, Any] | str | None] = None,
         mapping_path: Templated[str | None] = None,
         activate: bool | None = None,
@@ -353,6 +375,7 @@ class ServicePromoteWorkflowsOperator(_DeployingOperator):
         self.destination_project_name = as_rendered(destination_project_name)
         self.deployment_name = as_rendered(deployment_name)
         self.archive_missing = archive_missing
+        self.allow_empty = allow_empty
         self.mapping = as_rendered(mapping)
         self.mapping_path = as_rendered(mapping_path)
         self.activate = activate

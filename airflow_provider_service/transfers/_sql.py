@@ -119,8 +119,7 @@ def insert_all(
                 # Otherwise the setting of the server may let it clip numbers and cut off text, without an error.
                 cursor.execute("SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')")
             batch = list(islice(remaining, INSERT_ROWS))
-            if not allow_empty:
-                require_rows(len(batch), mode, delete_missing=False)
+            require_rows(len(batch), mode, delete_missing=False, allow_empty=allow_empty)
             deleted: int | None = 0
             if mode == "replace":
                 cursor.execute(f"DELETE FROM {table}")  # noqa: S608 - a name that was checked

@@ -24,7 +24,7 @@ from airflow_provider_service._core.instances.backup_contents import (
     TableEntry,
     WorkflowEntry,
 )
-from airflow_provider_service._core.instances.backup_retention import delete_older
+from airflow_provider_service._core.instances.backup_retention import delete_older, require_replaceable
 from airflow_provider_service._core.instances.deployment_record import is_deployment_record
 from airflow_provider_service._core.instances.directory import UnambiguousDirectory
 from airflow_provider_service._core.instances.export_format import to_export_format
@@ -83,7 +83,13 @@ class Backup:
 
 
 def write_backup(
-    client: Resources, path: StoredPath, *, made_at: datetime, service: str, keep: int | None = None
+    client: Resources,
+    path: StoredPath,
+    *,
+    made_at: datetime,
+    service: str,
+    keep: int | None = None,
+    allow_empty: bool = False,
 ) -> Backup:
     """Write a backup. Safe to repeat: it replaces the file once it is complete and has been read as for a restore.
 
@@ -94,19 +100,27 @@ def write_backup(
     :param made_at: date and time, for the manifest.
     :param service: address of the instance, for the manifest.
     :param keep: number of backups of the instance to keep in the folder; older ones are deleted. None to keep all.
+    :param allow_empty: whether an older backup is replaced or deleted even if that loses all of some kind.
     :raises ServiceApiError: a call failed; the file is as it was before.
-    :raises ServiceInputError: the archive could not be restored; an existing file is unchanged.
+    :raises ServiceInputError: the archive could not be restored, or would replace one that holds what it lacks; an
+        existing file is unchanged. Or it is complete, but older ones hold what it lacks; nothing was deleted.
     :raises ServiceError: the backup is complete, but older ones could not be deleted.
     """
-    with whole_file("path", path, check=_require_restorable) as file:
+    address = address_of(path)
+
+    def check(file: IO[bytes]) -> None:
+        _require_restorable(file)
+        require_replaceable(address, counts, service, allow_empty=allow_empty)
+
+    with whole_file("path", path, check=check) as file:
         archive = ArchiveWriter(file)
         try:
             counts, gaps = _write_members(archive, Inventory(client), made_at, service)
         except BaseException:
             archive.abandon()
             raise
-    address = address_of(path)
-    deleted = delete_older(address, keep, made_at=made_at, service=service) if keep is not None else 0
+    rotation = {"made_at": made_at, "service": service, "counts": counts, "allow_empty": allow_empty}
+    deleted = 0 if keep is None else delete_older(address, keep, **rotation)  # type: ignore[arg-type]
     return Backup(address, archive.written.count, archive.written.sha256, counts, gaps, deleted)
 
 

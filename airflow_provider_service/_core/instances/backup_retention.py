@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from airflow_provider_service._airflow.arguments import require_source
 from airflow_provider_service._core.instances.backup_archive import ENDING, ArchiveReader
+from airflow_provider_service._core.object_storage import exists
 from airflow_provider_service._core.stored_folders import StoredFolder
 from airflow_provider_service.client.errors import ServiceError, ServiceInputError
 from airflow_provider_service.client.models._moments import parse_moment
@@ -14,25 +17,52 @@ from airflow_provider_service.client.models._moments import parse_moment
 log = logging.getLogger(__name__)
 
 
-def delete_older(address: str, keep: int, *, made_at: datetime, service: str) -> int:
+#: Every instance has users, so a backup that holds only these is empty.
+_EMPTY = "users"
+
+
+def require_replaceable(address: str, counts: Mapping[str, int], service: str, *, allow_empty: bool) -> None:
+    """Refuse to replace a backup of the instance by one that lacks what only the former holds.
+
+    :param address: path or address of the backup, which may not exist yet.
+    :param counts: numbers of objects in the new one, by kind.
+    :raises ServiceInputError: the new one lacks a kind.
+    """
+    folder, own = _folder_of(address)
+    former = _read(folder, own, service) if exists("path", address) else None
+    lost = _lost(counts, [former[1]] if former else [], [])
+    loss = "it would replace a backup that holds some"
+    require_source(not lost, f"the new backup {address} holds no {', no '.join(lost)}", loss, allow_empty=allow_empty)
+
+
+def delete_older(
+    address: str, keep: int, *, made_at: datetime, service: str, counts: Mapping[str, int], allow_empty: bool
+) -> int:
     """Delete the older backups of an instance in the folder of a new one. Safe to repeat.
 
     :param address: path or address of the new backup, which is complete.
     :param keep: number of backups of the instance to keep, including the new one. Only older ones are ever deleted.
     :param made_at: when the new one was made, as its manifest says.
     :param service: address of the instance, as the manifest says.
+    :param counts: numbers of objects in the new one, by kind.
     :returns: the number of deleted backups.
-    :raises ServiceInputError: the folder cannot be listed.
+    :raises ServiceInputError: the folder cannot be listed, or backups would be deleted that hold what the others lack.
     :raises ServiceError: some could not be deleted.
     """
-    above, slash, own = address.rpartition("/")
-    folder = StoredFolder("path", above or slash or ".")
-    dates = {name: _made_at(folder, name, service) for name in folder.files(ENDING, depth=1) if name != own}
-    known = sorted(((date, name) for name, date in dates.items() if date is not None), reverse=True)
-    older = [name for date, name in known if date < made_at]
-    kept = max(0, keep - 1 - (len(known) - len(older)))
+    folder, own = _folder_of(address)
+    names = [name for name in folder.files(ENDING, depth=1) if name != own and not folder.is_link(name)]
+    known = {name: one for name in names if (one := _read(folder, name, service)) is not None}
+    older = sorted(
+        (name for name, (date, _) in known.items() if date < made_at), key=lambda name: (known[name][0], name)
+    )
+    leaving = older[: max(0, len(known) + 1 - keep)]
+    lost = _lost(
+        counts, [known[name][1] for name in leaving], [known[name][1] for name in known if name not in leaving]
+    )
+    loss = f"keep={keep} would delete the {len(leaving)} older backups that hold some"
+    require_source(not lost, f"the new backup {address} holds no {', no '.join(lost)}", loss, allow_empty=allow_empty)
     deleted, problems = 0, []
-    for name in older[kept:]:
+    for name in reversed(leaving):
         try:
             folder.delete(name)
         except FileNotFoundError:
@@ -47,10 +77,23 @@ def delete_older(address: str, keep: int, *, made_at: datetime, service: str) ->
     return deleted
 
 
-def _made_at(folder: StoredFolder, name: str, service: str) -> datetime | None:
-    """Return when a backup of the instance was made; None for any other file."""
-    if folder.is_link(name):
-        return None
+def _lost(
+    counts: Mapping[str, int], leaving: Sequence[Mapping[str, int]], staying: Sequence[Mapping[str, int]]
+) -> list[str]:
+    """The kinds of objects that only backups hold that leave; an empty new one is not helped by others that stay."""
+    is_empty = not any(count for kind, count in counts.items() if kind != _EMPTY)
+    holding = (counts, *(() if is_empty else staying))
+    kinds = {kind: None for one in leaving for kind, count in one.items() if count and kind != _EMPTY}
+    return [kind.replace("_", " ") for kind in kinds if not any(one.get(kind) for one in holding)]
+
+
+def _folder_of(address: str) -> tuple[StoredFolder, str]:
+    above, slash, own = address.rpartition("/")
+    return StoredFolder("path", above or slash or "."), own
+
+
+def _read(folder: StoredFolder, name: str, service: str) -> tuple[datetime, Mapping[str, int]] | None:
+    """Read when a backup of the instance was made, and what it holds; None for any other file."""
     try:
         with folder.opened(name) as file:
             manifest = ArchiveReader(file, max_bytes=sys.maxsize).manifest
@@ -58,4 +101,6 @@ def _made_at(folder: StoredFolder, name: str, service: str) -> datetime | None:
     except (ServiceInputError, OSError, ValueError) as error:
         log.info("%s in %s is not deleted: %s", name, folder.path, error)
         return None
-    return date if manifest.get("service") == service else None
+    counts = manifest.get("counts")
+    is_own = date is not None and manifest.get("service") == service
+    return (date, counts if isinstance(counts, dict) else {}) if is_own else None

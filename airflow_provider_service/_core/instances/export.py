@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_service._airflow.arguments import as_texts, require
+from airflow_provider_service._airflow.arguments import as_texts, require, require_source
 from airflow_provider_service._airflow.references import (
     OPTIONAL_DESTINATION_PROJECT,
     OPTIONAL_TAG,
@@ -21,7 +21,7 @@ from airflow_provider_service._core.instances.distinct_names import distinct_nam
 from airflow_provider_service._core.instances.export_format import to_export_format, to_text
 from airflow_provider_service._core.instances.file_names import file_stem
 from airflow_provider_service._core.instances.gaps import Gaps
-from airflow_provider_service._core.instances.source import Source
+from airflow_provider_service._core.instances.source import LOSS, Source
 from airflow_provider_service._core.instances.stale_files import remove_stale_files, warn_of_former_names
 from airflow_provider_service._core.stored_folders import StoredFolder
 from airflow_provider_service.client._lookup import get_project, get_workflow
@@ -109,7 +109,7 @@ def export_folder(arguments: Any, client: Resources) -> dict[str, Any]:
     """Write the workflows that arguments select into a folder. Safe to repeat.
 
     :param arguments: object with the arguments of :meth:`ExportSelection.of` as attributes, and ``path``,
-        ``code_files``, ``pinned_data`` and ``remove_stale``.
+        ``code_files``, ``pinned_data``, ``remove_stale`` and ``allow_empty``.
     :returns: ``{"path", "workflows", "files", "left_out", "removed"}``.
     """
     left_out = Gaps()
@@ -120,7 +120,11 @@ def export_folder(arguments: Any, client: Resources) -> dict[str, Any]:
         left_out=left_out if arguments.workflow_names is None else None,
     )
     files, removed = write_folder(
-        arguments.path, workflows, code_files=arguments.code_files, remove_stale=arguments.remove_stale
+        arguments.path,
+        workflows,
+        code_files=arguments.code_files,
+        remove_stale=arguments.remove_stale,
+        allow_empty=arguments.allow_empty,
     )
     gaps = [one._asdict() for one in left_out]
     return {"path": arguments.path, "workflows": len(files), "files": files, "left_out": gaps, "removed": removed}
@@ -131,12 +135,12 @@ def to_promote(arguments: Any, client: Resources) -> list[Source]:
 
     :param arguments: as for :meth:`ExportSelection.of` and :func:`require_selection`.
     :param client: client or hook of the instance to read from.
-    :raises ServiceInputError: nothing is selected, or nothing is found.
+    :raises ServiceInputError: nothing is selected, or nothing is found and ``arguments.allow_empty`` is False.
     """
     require_selection(arguments)
     every = exported(client, ExportSelection.of(arguments, client))
     found = [Source(one.definition, one.workflow_id, removes=("description",)) for one in every]
-    require(found, "the source has no workflow to promote")
+    require_source(found, "the source has no workflow to promote", LOSS, allow_empty=arguments.allow_empty)
     return found
 
 
@@ -175,13 +179,19 @@ def destination_project_id(
 
 
 def write_folder(
-    folder: str, workflows: Iterable[Exported], *, code_files: bool = False, remove_stale: bool = False
+    folder: str,
+    workflows: Iterable[Exported],
+    *,
+    code_files: bool = False,
+    remove_stale: bool = False,
+    allow_empty: bool = False,
 ) -> tuple[dict[str, str], list[str]]:
     """Write workflows into a folder, one file per workflow. Safe to repeat; other files of the folder are not changed.
 
     :param folder: a path, or an address of object storage; it is created if it does not exist.
     :param code_files: whether to write the code of nodes to separate files, in a folder beside the workflow's file.
     :param remove_stale: whether to remove exported files of other workflows, and of these under former names.
+    :param allow_empty: whether to remove files even if there is no workflow to write.
     :returns: the address of each file, by the id of its workflow; and the paths of the files that were removed.
     """
     stored = StoredFolder("path", folder)
@@ -190,18 +200,27 @@ def write_folder(
     paths: dict[str, str] = {}
     code_paths: set[str] = set()
     taken: set[str] = set()
-    for workflow_id, definition in workflows:
-        stem = file_stem(definition["name"], workflow_id, taken)
-        content: Mapping[str, Any] = definition
-        if code_files:
-            content, files = code_apart(definition, stem)
-            for name, code in files.items():
-                stored.write(name, code.encode())
-            code_paths |= files.keys()
-        paths[workflow_id] = f"{stem}.json"
-        text = to_text(content).encode(errors="backslashreplace")
-        addresses[workflow_id] = stored.write(paths[workflow_id], text)
+    try:
+        for workflow_id, definition in workflows:
+            stem = file_stem(definition["name"], workflow_id, taken)
+            content: Mapping[str, Any] = definition
+            if code_files:
+                content, files = code_apart(definition, stem)
+                for name, code in files.items():
+                    stored.write(name, code.encode())
+                code_paths |= files.keys()
+            paths[workflow_id] = f"{stem}.json"
+            text = to_text(content).encode(errors="backslashreplace")
+            addresses[workflow_id] = stored.write(paths[workflow_id], text)
+    except Exception:
+        log.error(
+            "The export to %s is incomplete: %d workflows were written before the error, and no file was removed; a "
+            "repeat writes all of them",
+            stored.path,
+            len(addresses),
+        )
+        raise
     if remove_stale:
-        return addresses, remove_stale_files(stored, paths, code_paths)
+        return addresses, remove_stale_files(stored, paths, code_paths, allow_empty=allow_empty)
     warn_of_former_names(stored, paths)
     return addresses, []

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from airflow_provider_service._airflow.arguments import require_source
 from airflow_provider_service._core.instances.apply import apply_plan
 from airflow_provider_service._core.instances.desired_state.changes import DesiredStatePlan
 from airflow_provider_service._core.instances.directory import Directory
@@ -111,12 +112,14 @@ class Restore:
     :param backup: the backup, which has been checked completely.
     :param on_conflict: how to treat existing objects that differ.
     :param activate: whether the workflows are active afterwards; None for their state in the backup.
+    :param allow_empty: whether all rows of a table are deleted if the backup holds none of it.
     """
 
     client: Resources
     backup: StoredBackup
     on_conflict: OnConflict = "fail"
     activate: bool | None = None
+    allow_empty: bool = False
     _planned: dict[Kind, list[Entry]] = field(default_factory=dict, init=False)
 
     def plan(self) -> RestorePlan:
@@ -145,6 +148,13 @@ class Restore:
         left = {kind: names for kind, names in left.items() if names}
         if self.on_conflict == "fail" and left:
             _refuse_conflicts(left)
+        emptied = [repr(one) for one in objects.emptied if one not in left.get("data_tables", ())]
+        require_source(
+            not emptied,
+            f"the backup holds no rows of the data tables {', '.join(emptied[:_MAX_NAMED])}",
+            "on_conflict='update' would delete all rows that the instance holds of them",
+            allow_empty=self.allow_empty,
+        )
         return RestorePlan(plans, workflows, drafts, left, objects.gaps)
 
     def carry_out(self, plan: RestorePlan) -> None:

@@ -54,6 +54,8 @@ class ObjectsPlan:
         self.gaps: list[Gap] = []
         #: Objects that workflows name and that do not exist yet.
         self.planned: dict[Kind, list[Entry]] = {"credential": [], "data table": []}
+        #: Labels of tables that hold rows, of which the backup holds none.
+        self.emptied: list[str] = []
         #: The changes by kind, in the order in which they are made.
         self.plans: dict[str, DesiredStatePlan] = {
             "tags": plan_tags(self._client, [one.name for one in self._contents.tags], _NOTHING),
@@ -189,6 +191,8 @@ class ObjectsPlan:
             self.planned["data table"].append(Entry(new_token(), entry.name))
             yield DesiredStateChange("create", label, {"rows": entry.rows}, perform)
         elif missing or hashed_rows(self._client, table, entry.types).sha256 != self._backup.sha256_of(entry):
+            if not entry.rows and any(self._client.data_table_rows.list(table.id, limit=1)):
+                self.emptied.append(label)
             yield DesiredStateChange("update", label, {"rows": entry.rows}, perform)
 
 

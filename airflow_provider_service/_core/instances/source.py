@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
-from airflow_provider_service._airflow.arguments import as_list
+from airflow_provider_service._airflow.arguments import as_list, require_source
 from airflow_provider_service._core.instances.code import code_inside
 from airflow_provider_service._core.stored_folders import StoredFolder
 from airflow_provider_service.client._definitions import parse_definition, read_definition
@@ -15,6 +15,8 @@ from airflow_provider_service.client._texts import shown
 from airflow_provider_service.client.errors import ServiceInputError
 
 _ENDING = ".json"
+#: What is lost if a deployment of nothing is carried out.
+LOSS = "with archive_missing=True, all workflows that this deployment_name has deployed would be archived"
 
 
 class Source(NamedTuple):
@@ -43,11 +45,12 @@ class Source(NamedTuple):
         return str(value) if isinstance(value, (str, int)) and value else None
 
 
-def read_source(source: Any) -> list[Source]:
+def read_source(source: Any, *, allow_empty: bool = False) -> list[Source]:
     """Read all definitions.
 
     :param source: a folder, a ``.json`` file, or an address of object storage; a definition, as a mapping or as JSON
         text; or a list of any of these. A file holds one definition or a list of them.
+    :param allow_empty: whether there may be none.
     :raises ServiceInputError: something cannot be read or is not a definition, two have the same name, or there is
         none. The message names every problem.
     """
@@ -61,8 +64,7 @@ def read_source(source: Any) -> list[Source]:
     wrong += repeated_definitions(found)
     if wrong:
         raise ServiceInputError("; ".join(wrong))
-    if not found:
-        raise ServiceInputError("source holds no definition of a workflow")
+    require_source(found, "source holds no definition of a workflow", LOSS, allow_empty=allow_empty)
     return found
 
 

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Mapping, Set
 from typing import Any
 
+from airflow_provider_service._airflow.arguments import require_source
 from airflow_provider_service._core.instances.code import code_inside
 from airflow_provider_service._core.stored_folders import StoredFolder
 from airflow_provider_service.client.errors import ServiceInputError
@@ -14,17 +15,27 @@ from airflow_provider_service.client.errors import ServiceInputError
 log = logging.getLogger(__name__)
 
 
-def remove_stale_files(stored: StoredFolder, written: Mapping[str, str], kept: Set[str]) -> list[str]:
+def remove_stale_files(
+    stored: StoredFolder, written: Mapping[str, str], kept: Set[str], *, allow_empty: bool
+) -> list[str]:
     """Remove the files of workflows that this export has not written, with their files of code.
 
     A file without the id of a workflow has never been exported, so it stays. Safe to repeat.
 
     :param written: the paths of the workflows' files, by their ids.
     :param kept: the paths of the files of code that the export has written.
+    :param allow_empty: whether an export of no workflow removes files as well.
     :returns: the paths of the removed files.
+    :raises ServiceInputError: nothing was exported, and there are files to remove.
     """
-    removed = []
-    for path, definition in _others(stored, written).items():
+    removed, others = [], _others(stored, written)
+    require_source(
+        written or not others,
+        "the service returned no workflow to export",
+        f"remove_stale=True would delete the files of all {len(others)} workflows in {stored.path}",
+        allow_empty=allow_empty,
+    )
+    for path, definition in others.items():
         for one in (*sorted(_code_files(path, definition) - kept), path):
             if _is_removed(stored, one):
                 removed.append(one)

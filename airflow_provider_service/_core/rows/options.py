@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, TypedDict, get_args
 
-from airflow_provider_service._airflow.arguments import one_of, optional, require, require_flag, require_mapping
+from airflow_provider_service._airflow.arguments import (
+    one_of,
+    optional,
+    require,
+    require_flag,
+    require_mapping,
+    require_source,
+)
 from airflow_provider_service.client.errors import ServiceInputError
 
 if TYPE_CHECKING:
@@ -104,18 +111,16 @@ def chosen_mode(mode: LoadMode | None, key_columns: object, delete_missing: bool
     return chosen
 
 
-def require_rows(count: int, mode: LoadMode, delete_missing: bool) -> None:
+def require_rows(count: int, mode: LoadMode, delete_missing: bool, *, allow_empty: bool) -> None:
     """Refuse to replace all rows of a table by none.
 
     :param count: number of rows to write.
     :raises ServiceInputError: there are none, and all rows of the table would be deleted.
     """
-    option = "delete_missing=True" if delete_missing else f"mode={mode!r}"
-    require(
-        count or not (delete_missing or mode == "replace"),
-        f"there are no rows to write, and {option} would delete all rows of the table; give allow_empty=True if that "
-        "is what you want; nothing was written",
-    )
+    if delete_missing or mode == "replace":
+        option = "delete_missing=True" if delete_missing else f"mode={mode!r}"
+        loss = f"{option} would delete all rows of the table"
+        require_source(count, "there are no rows to write", loss, allow_empty=allow_empty)
 
 
 def require_rejects(on_error: OnError, path: object) -> None:

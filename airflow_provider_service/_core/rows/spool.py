@@ -10,6 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._airflow.task_arguments import BATCH_BYTES, BATCH_ROWS
+from airflow_provider_service.client.errors import ServiceError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -55,6 +56,11 @@ class Spool:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._db.close()
+        if isinstance(error, sqlite3.OperationalError):
+            raise ServiceError(
+                "rows could not be kept in a temporary file, for which SQLITE_TMPDIR or TMPDIR names the folder, or else "
+                f"/var/tmp or /tmp is used: {error}; it needs space for all rows of the source, and those to compare with"
+            ) from error
 
     def store(self, row: Row, key: Key, *, with_others: bool) -> None:
         """Keep a row of the table if its key is requested. It replaces a row with the same id.

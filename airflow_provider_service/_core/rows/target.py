@@ -177,8 +177,8 @@ class TableTarget:
             count = self._spool(read, MappedColumns(options.column_mapping), types, checked, open_rejects)
             if options.key_columns and count > self._rejected:
                 check_key_columns(options.key_columns, types)
-            if self.table is not None and not options.allow_empty:
-                require_rows(len(spool.requested), mode, options.delete_missing)
+            if self.table is not None:
+                require_rows(len(spool.requested), mode, options.delete_missing, allow_empty=options.allow_empty)
             table, added = self._prepared(types)
             changes = self._write(table, spool, types, mode, options)
         return Loaded(table, count, self._rejected, added, changes)

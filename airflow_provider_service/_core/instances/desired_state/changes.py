@@ -7,13 +7,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_service._airflow.arguments import as_texts, refuse, require
+from airflow_provider_service._airflow.arguments import as_texts, refuse, require, require_source
 from airflow_provider_service.client.errors import ServiceNotFoundError
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
 
 Action = Literal["create", "update", "delete"]
+_MAX_NAMED = 20
 
 
 @dataclass(frozen=True)
@@ -61,13 +62,15 @@ class Prune:
 
     :param names: exact names.
     :param prefix: the prefix of names; None for none.
+    :param allow_empty: whether the prefix selects objects even if none is declared.
     """
 
     names: frozenset[str] = frozenset()
     prefix: str | None = None
+    allow_empty: bool = False
 
     @classmethod
-    def of(cls, prune: bool, names: object, prefix: object) -> Prune:
+    def of(cls, prune: bool, names: object, prefix: object, *, allow_empty: bool) -> Prune:
         """Read the arguments ``prune``, ``prune_names`` and ``prune_prefix``.
 
         :raises ServiceInputError: ``prune`` is True without names or a prefix, or False with some.
@@ -77,7 +80,7 @@ class Prune:
         require(prune or not is_named, "prune_names and prune_prefix have no effect without prune=True")
         if prefix is not None and (not isinstance(prefix, str) or not prefix.strip()):
             refuse("prune_prefix", "text that is not empty", prefix)
-        return cls(frozenset(() if names is None else as_texts("prune_names", names)), prefix)
+        return cls(frozenset(() if names is None else as_texts("prune_names", names)), prefix, allow_empty)
 
     def deletions(
         self, existing: Iterable[Any], desired: Iterable[str], delete: Callable[[Resources, Any], object]
@@ -86,16 +89,22 @@ class Prune:
 
         :param existing: the existing objects; each has a name.
         :param delete: deletes an object. If the object no longer exists, the error is ignored.
-        :raises ServiceInputError: a name is both declared and one of the names to delete.
+        :raises ServiceInputError: a name is both declared and one of the names to delete, or nothing is declared and
+            the prefix selects objects.
         """
         kept = set(desired)
         both = sorted(self.names & kept)
         require(not both, f"prune_names holds {', '.join(map(repr, both))}, which is declared as well")
-        return [
-            DesiredStateChange("delete", name_of(one), perform=_deleting(delete, one))
-            for one in existing
-            if name_of(one) not in kept and self._takes(name_of(one))
-        ]
+        taken = [one for one in existing if name_of(one) not in kept and self._takes(name_of(one))]
+        by_prefix = [repr(name_of(one)) for one in taken if name_of(one) not in self.names]
+        require_source(
+            kept or not by_prefix,
+            "nothing is declared",
+            f"prune_prefix={self.prefix!r} would delete {', '.join(by_prefix[:_MAX_NAMED])}"
+            + (f" and {len(by_prefix) - _MAX_NAMED} more" if len(by_prefix) > _MAX_NAMED else ""),
+            allow_empty=self.allow_empty,
+        )
+        return [DesiredStateChange("delete", name_of(one), perform=_deleting(delete, one)) for one in taken]
 
     def _takes(self, name: str) -> bool:
         return name in self.names or (self.prefix is not None and name.startswith(self.prefix))
