@@ -385,8 +385,8 @@ class ServiceDeploymentError(ServiceError):
     """A deployment of workflows failed, and its changes were rolled back, as far as the message says.
 
     :param message: why it failed, and which changes were rolled back.
-    :param final: whether a person must change something first: the definitions, or objects that could not be rolled
-        back.
+    :param final: whether a person must change something first, such as the definitions. If not, a repeat may reach the
+        goal, even if something could not be rolled back.
     """
 
     not_processed = False

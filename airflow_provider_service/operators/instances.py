@@ -191,9 +191,8 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
 
     Then the task writes all drafts, and publishes the workflows, beginning with those that others call. If anything
     fails, it gives every workflow its former version, draft and tags, deletes what it has created, and fails. Airflow
-    retries it only if the failure may be temporary and everything was rolled back. Workflows without a definition are
-    not changed, unless an earlier deployment with the same ``deployment_name`` deployed them and ``archive_missing`` is
-    True.
+    retries it only if the failure may be temporary. Workflows without a definition are not changed, unless an earlier
+    deployment with the same ``deployment_name`` deployed them and ``archive_missing`` is True.
 
     :param source: a folder (such as a git checkout), a ``.json`` file, or an address of object storage such as
         ``s3://my_conn@bucket/workflows``; a definition as a mapping or as JSON text; or a list of these. All files

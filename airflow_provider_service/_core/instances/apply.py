@@ -219,4 +219,5 @@ def _failure(step: str, error: ServiceError, left: Sequence[str], changed: Seque
         text += f". Everything that it had changed was rolled back: {', '.join(map(repr, changed))}"
     else:
         text += ". Nothing had been changed"
-    return ServiceDeploymentError(text, final=error.final or bool(left))
+    # Not because something is left: the next attempt brings it in line with the definitions.
+    return ServiceDeploymentError(text, final=error.final)
