@@ -82,7 +82,7 @@ class State:
         self.projects = ProjectStore(self, self.users)
         self.credentials = CredentialStore(self, self.projects)
         self.variables = VariableStore(self, self.projects)
-        self.workflows = WorkflowStore(self, self.engine, self.users, self.projects, self.tags)
+        self.workflows = WorkflowStore(self, self.engine, self.users, self.projects, self.tags, self.credentials)
         self.folders = FolderStore(self, self.projects, self.workflows)
         self.audit = AuditStore(self, self.executions, self.workflows, self.credentials)
         self.source_control = SourceControlStore(

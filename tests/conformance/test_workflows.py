@@ -7,6 +7,7 @@ import pytest
 from airflow_provider_service.client.errors import ServiceInvalidRequestError, ServiceNotFoundError
 from airflow_provider_service.client.models import Workflow
 from airflow_provider_service.client.models._workflows import writable
+from airflow_provider_service.simulator._samples import node
 
 from .expecting import NO_ID, NO_UUID, refused, unique
 from .target import Target
@@ -64,6 +65,97 @@ def test_create_refuses(service: Target, change: dict[str, object], text: str) -
     body = {key: value for key, value in {"name": "x", **EMPTY, **change}.items() if value is not None}
     answer = service.raw("POST", "/workflows", json=body)
     assert (answer.status_code, answer.json()) == (400, {"message": text})
+
+
+def _only_the_newest(service: Target) -> None:
+    if service.name not in ("simulator", "2.41"):
+        pytest.skip("what other generations make of it has not been measured")
+
+
+@pytest.mark.covers("create_workflow", "update_workflow")
+@pytest.mark.parametrize("given", [{}, {"id": "", "webhookId": ""}], ids=["missing", "empty"])
+def test_ids_that_nodes_lack_are_new_at_each_write(bench: Workbench, service: Target, given: dict[str, str]) -> None:
+    _only_the_newest(service)
+    kinds = ("webhook", "formTrigger", "githubTrigger", "telegramTrigger", "wait", "telegram")
+    without = ("scheduleTrigger", "noOp", "thereIsNone")
+    nodes = [{**node(kind, kind, 1, {}, 0), "id": kind, "webhookId": kind} for kind in (*kinds, *without)]
+    versions = [{**node(f"slack {number}", "slack", number, {}, 0), **given} for number in (1, 2)]
+    lacking = [{**{key: value for key, value in one.items() if "id" not in key.lower()}, **given} for one in nodes]
+    made = bench.create(*lacking, *versions)
+    written = [made, *(save(bench, made, nodes=[*lacking, *versions], connections={}) for _ in range(2))]
+    found = [[(one["id"], one.get("webhookId")) for one in held.nodes or []] for held in written]
+    for first, second, third in zip(*found, strict=True):
+        assert len({first[0], second[0], third[0]}) == 3
+    filled = [[bool(one) for _, one in held] for held in found]
+    assert filled == [[True] * len(kinds) + [False] * len(without) + [False, True]] * 3
+    assert len({held[0][1] for held in found}) == 3
+    kept = save(bench, made, nodes=nodes, connections={})
+    assert [(one["id"], one["webhookId"]) for one in kept.nodes or []] == [(one["id"],) * 2 for one in nodes]
+
+
+@pytest.mark.covers("create_workflow", "update_workflow")
+def test_settings_that_are_accepted_but_not_stored(bench: Workbench, service: Target) -> None:
+    _only_the_newest(service)
+    dropped = {"binaryMode": "separate", "credentialResolverId": "x"}
+    dropped |= {"redactionPolicy": "none"} if service.free_edition else {}
+    made = bench.create(**dropped, executionOrder="v1")
+    assert made.settings == {"executionOrder": "v1"}
+    assert save(bench, made, settings={**dropped, "timezone": "UTC"}).settings == {
+        "executionOrder": "v1",
+        "timezone": "UTC",
+    }
+
+
+@pytest.mark.covers("create_workflow", "update_workflow")
+def test_credentials_of_nodes_by_name(bench: Workbench, service: Target) -> None:
+    _only_the_newest(service)
+    kind, name, twice = "httpBasicAuth", unique("known"), unique("twice")
+    data = {"user": "u", "password": "p"}
+    client = service.client.credentials
+    made = [client.create(one, kind, data) for one in (name, twice, twice)]
+    known = {"id": made[0].id, "name": name}
+
+    def stored(*references: object, **more: object) -> list[object]:
+        nodes = [
+            {**node(f"N{number}", "httpRequest", 1, {"url": "http://127.0.0.1:9"}, 0), "credentials": {kind: one}}
+            for number, one in enumerate(references)
+        ]
+        workflow = bench.create(*({**one, **more} for one in nodes))
+        found = [one["credentials"][kind] for one in workflow.nodes or []]
+        again = save(bench, workflow, nodes=[{**one, **more} for one in nodes])
+        assert [one["credentials"][kind] for one in again.nodes or []] == found
+        return found
+
+    try:
+        assert stored(name, name, {"id": None, "name": name}) == [known] * 3
+        assert stored({"id": made[0].id, "name": "outdated"}, {"id": NO_ID, "name": name}) == [known] * 2
+        assert stored("none", "none") == ["none", {"id": None, "name": "none"}]
+        assert stored(twice, {"id": NO_ID, "name": "none"}) == [twice, {"id": NO_ID, "name": "none"}]
+        assert stored({"id": None, "name": ""}, None, "") == [{"id": None, "name": ""}, None, {"id": None, "name": ""}]
+        assert stored(name, disabled=True) == [name]
+        # Without the key, the service takes one of the type, whatever its name: never send that.
+        [taken] = stored({"name": "none"})
+        assert isinstance(taken, dict)
+        assert taken["id"] in {str(one.id) for one in client.list() if one.type == kind}
+    finally:
+        for one in made:
+            client.delete(one.id)
+
+
+@pytest.mark.covers("publish_workflow")
+@pytest.mark.parametrize("reference", ["none", {"id": None, "name": "none"}], ids=["text", "no id"])
+def test_a_credential_that_was_not_found_keeps_a_workflow_from_being_published(
+    bench: Workbench, service: Target, reference: object
+) -> None:
+    _only_the_newest(service)
+    credentials = {"httpBasicAuth": reference}
+    guarded = {**webhook(unique("hook"), authentication="basicAuth"), "credentials": credentials}
+    parameters = {"url": "http://127.0.0.1:9", "authentication": "basicAuth"}
+    request = {**node("Request", "httpRequest", 1, parameters, 1), "credentials": credentials}
+    for nodes in ([guarded], [webhook(unique("hook")), request]):
+        made = bench.create(*nodes)
+        with pytest.raises(ServiceInvalidRequestError, match="Credential not configured: httpBasicAuth"):
+            service.client.workflows.publish(made.id)
 
 
 @pytest.mark.covers("create_workflow", "update_workflow")

@@ -112,7 +112,8 @@ def test_a_definition_that_says_nothing_leaves_the_workflow_active(client, deplo
 def test_a_draft_that_matches_but_does_not_run_is_published(client, deploy, writes):
     deploy([workflow("one", webhook("one"), active=True)])
     [held] = client.workflows.list()
-    client.workflows.update(held.id, "one", [webhook("two")], {}, {}, publish_if_active=False)
+    draft = {**held.nodes[0], **webhook("two")}  # with its ids, as the editor writes it
+    client.workflows.update(held.id, "one", [draft], {}, {}, publish_if_active=False)
     writes()
     assert deploy([workflow("one", webhook("two"), active=True)]) == {"publish": ["one"]}
     assert writes() == [f"POST /workflows/{held.id}/activate"]

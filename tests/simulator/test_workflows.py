@@ -150,7 +150,9 @@ def test_pinned_data_can_be_left_out(api: Api) -> None:
 
 def test_rename_and_settings_make_no_new_version(api: Api) -> None:
     workflow = created(api)
-    answer = api.put(f"/workflows/{workflow['id']}", sample(name="New", settings={"timezone": "UTC"})).json()
+    answer = api.put(
+        f"/workflows/{workflow['id']}", sample(name="New", nodes=workflow["nodes"], settings={"timezone": "UTC"})
+    ).json()
     assert answer["versionId"] == workflow["versionId"]
     assert len(api.get(f"/workflows/{workflow['id']}/history").json()["data"]) == 1
 

@@ -179,6 +179,36 @@ class CredentialStore:
             raise ApiError(400, "You can't transfer a credential into the project that's already owning it.")
         self._owners[credential_id] = (project_id, self._host.stamp())
 
+    def found_for(self, nodes: Sequence[dict[str, Any]], project_id: str) -> list[dict[str, Any]]:
+        """Nodes with ids for the credentials that they name by name alone, or by an unknown id, if only one has it."""
+        missing: set[tuple[str, str]] = set()
+
+        def reference(kind: str, value: Any) -> Any:
+            if value is None:
+                return None
+            named = {"id": None, "name": value} if isinstance(value, str) else value if isinstance(value, dict) else {}
+            of_type = [one for one in self._credentials.values() if one["type"] == kind]
+            # A quirk: without this key, the first credential of the type is taken, whatever its name.
+            found = next((one for one in of_type if named.get("id", one["id"]) == one["id"]), None)
+            if found is None:
+                of_name = [one for one in of_type if one["name"] == named.get("name")]
+                in_project = [one for one in of_name if self._owners[one["id"]][0] == project_id]
+                found = in_project[0] if len(in_project) == 1 else None
+            if found is not None:
+                return {"id": found["id"], "name": found["name"]}
+            key = (kind, str(named.get("name")))
+            # Another quirk: only the first of several nodes keeps the text.
+            kept = named if named.get("id") is None and key in missing else value
+            missing.add(key)
+            return kept
+
+        return [
+            {**node, "credentials": {kind: reference(kind, value) for kind, value in given.items()}}
+            if isinstance(given := node.get("credentials"), dict) and not node.get("disabled")
+            else node
+            for node in nodes
+        ]
+
     def delete_project(self, project_id: str) -> None:
         """Delete every credential of a project."""
         for credential_id in [key for key, (owner, _) in self._owners.items() if owner == project_id]:

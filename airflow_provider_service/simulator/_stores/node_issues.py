@@ -8,8 +8,9 @@ from typing import Any
 from airflow_provider_service.simulator._engine.fields import SPLIT_OUT
 from airflow_provider_service.simulator._engine.nodes import WEBHOOK, Node, is_trigger
 
-# Credentials that a webhook needs, by its authentication.
+# Credentials that a webhook, or a request in its first versions, needs by its authentication.
 _CREDENTIALS = {"basicAuth": "httpBasicAuth", "headerAuth": "httpHeaderAuth", "jwtAuth": "jwtAuth"}
+_AUTHENTICATED = (WEBHOOK, "n8n-nodes-base.httpRequest")
 # Parameters that must not be empty.
 _REQUIRED = {
     "n8n-nodes-base.httpRequest": "url",
@@ -38,7 +39,7 @@ def _issue(node: Node) -> str | None:
     required = _REQUIRED.get(node["type"])
     if required is not None and parameters.get(required, "") == "":
         return f"Missing or invalid required parameters: {required}"
-    credential = _CREDENTIALS.get(str(parameters.get("authentication"))) if node["type"] == WEBHOOK else None
+    credential = _CREDENTIALS.get(str(parameters.get("authentication"))) if node["type"] in _AUTHENTICATED else None
     reference = (node.get("credentials") or {}).get(credential) if credential else None
     if credential and not reference:
         return f"Missing required credential: {credential}"

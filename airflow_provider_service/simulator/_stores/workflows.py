@@ -14,6 +14,8 @@ from airflow_provider_service.simulator._engine.run import Snapshot
 from airflow_provider_service.simulator._engine.sub_workflows import Callee, called_workflows
 from airflow_provider_service.simulator._generations import is_at_least
 from airflow_provider_service.simulator._host import Host
+from airflow_provider_service.simulator._stores.credentials import CredentialStore
+from airflow_provider_service.simulator._stores.node_ids import with_ids
 from airflow_provider_service.simulator._stores.node_issues import configuration_issues
 from airflow_provider_service.simulator._stores.projects import ProjectStore
 from airflow_provider_service.simulator._stores.tags import TagStore
@@ -99,8 +101,17 @@ class Workflow:
 class WorkflowStore:
     """Workflows by id, and the webhooks of those that are live."""
 
-    def __init__(self, host: Host, engine: Engine, users: UserStore, projects: ProjectStore, tags: TagStore) -> None:
+    def __init__(
+        self,
+        host: Host,
+        engine: Engine,
+        users: UserStore,
+        projects: ProjectStore,
+        tags: TagStore,
+        credentials: CredentialStore,
+    ) -> None:
         self._host = host
+        self._credentials = credentials
         self._engine = engine
         self._users = users
         self._projects = projects
@@ -149,9 +160,9 @@ class WorkflowStore:
         workflow = Workflow(
             id=workflow_id or self._host.new_id(),
             name=body["name"],
-            nodes=_with_ids(body["nodes"]),
+            nodes=self._filled(body["nodes"], project_id or self._host.personal_project_id),
             connections=body["connections"],
-            settings=_stored_settings(body.get("settings") or {}),
+            settings=self._kept(body.get("settings") or {}),
             project_id=project_id or self._host.personal_project_id,
             created_at=now,
             updated_at=now,
@@ -172,11 +183,19 @@ class WorkflowStore:
             if key in body:
                 setattr(workflow, attribute, body[key])
         if "nodes" in body:
-            workflow.nodes = _with_ids(workflow.nodes, known=before[0])
-        workflow.settings = _without_defaults({**workflow.settings, **_stored_settings(body.get("settings") or {})})
+            workflow.nodes = self._filled(workflow.nodes, workflow.project_id)
+        workflow.settings = _without_defaults({**workflow.settings, **self._kept(body.get("settings") or {})})
         if (workflow.nodes, workflow.connections) != before:
             self._new_version(workflow)
         self._touch(workflow)
+
+    def _filled(self, nodes: Sequence[Mapping[str, Any]], project_id: str) -> list[dict[str, Any]]:
+        return self._credentials.found_for(with_ids(nodes), project_id)
+
+    def _kept(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings without those that the service accepts but does not store."""
+        dropped = {"binaryMode", "credentialResolverId", *(() if self._host.licensed else ("redactionPolicy",))}
+        return {key: value for key, value in settings.items() if key not in dropped}
 
     def _touch(self, workflow: Workflow) -> None:
         workflow.version_counter += 1
@@ -361,26 +380,6 @@ class WorkflowStore:
         )
 
 
-def _stored_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    # The service accepts binaryMode but does not store it.
-    return {key: value for key, value in settings.items() if key != "binaryMode"}
-
-
 def _without_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
     # A quirk: an update, but not a creation, drops a setting whose value says that it is not set.
     return {key: value for key, value in settings.items() if _UNSET.get(key) != value}
-
-
-def _with_ids(nodes: list[dict[str, Any]], known: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
-    """Fill in the ids, webhook ids and names that nodes lack; nodes known by name keep theirs."""
-    by_name = {node["name"]: node for node in known}
-    filled = []
-    for node in nodes:
-        kind = node["type"].rpartition(".")[2]
-        node = {"parameters": {}, "typeVersion": 1, "name": kind, **node}
-        before = by_name.get(node["name"], {})
-        node.setdefault("id", before.get("id") or str(uuid.uuid4()))
-        if kind in ("webhook", "wait", "formTrigger"):
-            node.setdefault("webhookId", before.get("webhookId") or str(uuid.uuid4()))
-        filled.append(node)
-    return filled
