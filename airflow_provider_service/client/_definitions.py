@@ -20,8 +20,10 @@ _GENERATED_IN_NODES = ("id", "webhookId")
 _NODE_DEFAULTS = {"typeVersion": 1, "parameters": {}}
 # Display data that the editor adds to a reference to another object.
 CACHED_IN_LOCATORS = ("cachedResultName", "cachedResultUrl")
-# A setting that the service accepts but does not store.
-_SETTINGS_NOT_KEPT = ("binaryMode",)
+# Settings that the service accepts but does not store; an older server may, so that reading shows them.
+_SETTINGS_NOT_KEPT = ("binaryMode", "credentialResolverId")
+# The same of a service without a license for it. Only a workflow that has it shows that the service stores it.
+_LICENSED_SETTING = "redactionPolicy"
 #: Settings, each with the value that means the same as leaving it out.
 UNSET: Mapping[str, Any] = {
     "availableInMCP": False,
@@ -73,7 +75,7 @@ def read_definition(definition: Mapping[str, Any], what: str = "definition") -> 
         raise ServiceInputError(f"{problem}; nothing was sent")
     wanted = writable(definition)
     wanted.pop("staticData", None)
-    wanted["nodes"] = [*map(_with_mappings, wanted["nodes"])]
+    wanted["nodes"] = [*map(_as_sent, wanted["nodes"])]
     wanted["settings"] = wanted.get("settings") or {}
     return {name: value for name, value in wanted.items() if value is not None}
 
@@ -100,6 +102,9 @@ def _problems(definition: Mapping[str, Any], what: str) -> Iterator[str]:
         place = f"nodes[{number}] of {what}"
         yield from _odd(place, node, Mapping)
         yield from _odd_values(place, _with_mappings(node), _IN_NODES, is_optional=True)
+        for kind, credential in (_with_mappings(node).get("credentials") or {}).items():
+            if credential is not None and not isinstance(credential, str):
+                yield from _odd(f"credentials.{kind} of {place}", credential, Mapping)
 
 
 def _odd_values(
@@ -117,6 +122,36 @@ def _odd(place: str, value: object, kind: type) -> Iterator[str]:
 
 def _with_mappings(node: Mapping[str, Any]) -> dict[str, Any]:
     return {**node, **{name: {} for name in _MAPPINGS_IN_NODES if node.get(name) == []}}
+
+
+def credential_reference(value: Any) -> Any:
+    """A credential of a node as a mapping; old exports hold its name alone, as text."""
+    named = {"name": value} if isinstance(value, str) else value
+    if not isinstance(named, Mapping) or named.get("id"):
+        return named
+    # Without the key, or without a name, the service would take any credential of the type.
+    return {**named, "id": None, "name": named.get("name") or ""}
+
+
+def _as_sent(node: Mapping[str, Any]) -> dict[str, Any]:
+    """A node without the ids that it leaves empty, which the service would fill in anew at each update."""
+    sent = {name: one for name, one in _with_mappings(node).items() if one or name not in _GENERATED_IN_NODES}
+    if isinstance(credentials := sent.get("credentials"), Mapping):
+        sent["credentials"] = {kind: credential_reference(one) for kind, one in credentials.items()}
+    return sent
+
+
+def with_known_ids(nodes: Iterable[Mapping[str, Any]], before: Workflow) -> list[dict[str, Any]]:
+    """Give each node the ids of the existing node with its name: a new webhook id would mean a new address."""
+    known = {str(node.get("name")): node for node in (running(before).get("nodes") or ())}
+    filled = []
+    for node in nodes:
+        existing = known.get(str(node.get("name")), {})
+        is_same = existing.get("type") == node.get("type")
+        filled.append(
+            {**{name: existing[name] for name in _GENERATED_IN_NODES if is_same and existing.get(name)}, **node}
+        )
+    return filled
 
 
 def content(wanted: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,6 +203,12 @@ def settings_that_stay(settings: Mapping[str, Any] | None, existing: Mapping[str
     return sorted(name for name, value in (existing or {}).items() if value and name not in removable)
 
 
+def settings_not_kept(settings: Mapping[str, Any], existing: Mapping[str, Any] | None) -> list[str]:
+    """Return the names of the settings that the service accepts without storing them, as far as this is known."""
+    may_be_kept = _LICENSED_SETTING in (existing or {})
+    return [one for one in settings if one in _SETTINGS_NOT_KEPT or (one == _LICENSED_SETTING and not may_be_kept)]
+
+
 def are_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two workflows are the same in every field that an update accepts, except for their static data."""
     every = {name: other.get(name) for name in (one.keys() | other.keys()) - {"staticData"}}
@@ -185,8 +226,8 @@ def _equal(current: Any, wanted: Any) -> bool:
 def _same_settings(current: Any, wanted: Mapping[str, Any]) -> bool:
     # The service merges settings: missing ones do not change.
     existing = {**UNSET, **(current or {})}
-    compared = {name: value for name, value in wanted.items() if name not in _SETTINGS_NOT_KEPT}
-    return all(name in existing and existing[name] == value for name, value in compared.items())
+    compared = wanted.keys() - settings_not_kept(wanted, current)
+    return all(name in existing and existing[name] == wanted[name] for name in compared)
 
 
 def _same_nodes(current: Any, wanted: Any) -> bool:
@@ -195,22 +236,26 @@ def _same_nodes(current: Any, wanted: Any) -> bool:
 
 
 def _same_node(current: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    filled_in = {name: current[name] for name in _GENERATED_IN_NODES if name in current}
-    return bool(_comparable(current, wanted) == _comparable({**filled_in, **wanted}, current))
+    now, new = _as_sent(current), _as_sent(wanted)
+    filled_in = {name: now[name] for name in _GENERATED_IN_NODES if name in now}
+    return bool(_comparable(now, new) == _comparable({**filled_in, **new}, new))
 
 
-def _comparable(node: Mapping[str, Any], other: Mapping[str, Any]) -> Any:
-    """A node without display data; a credential is reduced to its id, or to its name if one of the two has no id."""
-    of_node, of_other = node.get("credentials") or {}, other.get("credentials") or {}
-    are_maps = _is_map(of_node) and _is_map(of_other)
-    named = {kind: _credential(one, of_other.get(kind)) for kind, one in of_node.items()} if are_maps else of_node
-    return without_caches({**_NODE_DEFAULTS, **_with_mappings(node), "credentials": named})
+def _comparable(node: Mapping[str, Any], wanted: Mapping[str, Any]) -> Any:
+    """A node without display data; a credential is reduced to its id, or to its name if none is wanted by its id."""
+    held, named = node.get("credentials") or {}, wanted.get("credentials") or {}
+    reduced = (
+        {kind: _credential(one, named.get(kind)) for kind, one in held.items()}
+        if _is_map(held) and _is_map(named)
+        else held
+    )
+    return without_caches({**_NODE_DEFAULTS, **node, "credentials": reduced})
 
 
-def _credential(one: Any, other: Any) -> Any:
-    if not _is_map(one) or not _is_map(other):
+def _credential(one: Any, wanted: Any) -> Any:
+    if not _is_map(one) or not _is_map(wanted):
         return one
-    return one.get("id" if one.get("id") and other.get("id") else "name")
+    return one.get("id" if wanted.get("id") else "name")
 
 
 def without_caches(value: Any) -> Any:

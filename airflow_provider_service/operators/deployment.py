@@ -132,7 +132,12 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
 
     def _deploy(self, workflow: Workflow, desired: Mapping[str, Any]) -> tuple[Workflow, bool]:
         """Write and publish what differs; return the workflow, and whether its definition was written or published."""
-        from airflow_provider_service.client._definitions import content, is_as_defined, runs_as_defined
+        from airflow_provider_service.client._definitions import (
+            content,
+            is_as_defined,
+            runs_as_defined,
+            with_known_ids,
+        )
         from airflow_provider_service.client._webhook_conflicts import naming_the_holder
 
         is_held, runs = is_as_defined(workflow, desired), runs_as_defined(workflow, desired)
@@ -147,7 +152,8 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
         with self._saying_what_runs(workflow), naming_the_holder(self.hook, workflow.id, nodes=desired["nodes"]):
             if not is_held:
                 text = desired.get("description")
-                workflow = self.hook.workflows.update(workflow.id, **content(desired), description=text)
+                wanted = {**desired, "nodes": with_known_ids(desired["nodes"], workflow)}
+                workflow = self.hook.workflows.update(workflow.id, **content(wanted), description=text)
             # A server without versions reports none; it runs the definition that it holds.
             if goes_live and not (workflow.active and workflow.active_version_id in (None, workflow.version_id)):
                 workflow = self.hook.workflows.activate(workflow.id)

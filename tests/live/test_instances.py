@@ -14,14 +14,14 @@ from airflow_provider_service._core.instances.mapping import InstanceMapping
 from airflow_provider_service._core.instances.planning import DeploymentTarget, make_plan
 from airflow_provider_service._core.instances.source import Source, read_source
 from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.client.errors import ServiceDeploymentError
+from airflow_provider_service.client.errors import ServiceDeploymentError, ServiceInputError
 from airflow_provider_service.client.models import Workflow
 from airflow_provider_service.operators.instances import ServicePromoteWorkflowsOperator
 from airflow_provider_service.testing import run_task
 from tests.instances.workflows import address, node, parent, webhook, workflow
 
 from .conftest import MakeServer
-from .running import DRAFTS, called, connect, delete_workflows, deploy
+from .running import DRAFTS, called, connect, delete_credentials, delete_workflows, deploy
 from .servers import LiveServer
 
 
@@ -71,6 +71,39 @@ def test_deploying_twice_writes_nothing(client: ServiceClient, live_server: Live
     write_folder(str(tmp_path / "two"), exported(client, ExportSelection(["child", "parent"])))
     files = [{path.name: path.read_text() for path in (tmp_path / name).iterdir()} for name in ("one", "two")]
     assert files[0] == files[1]
+
+
+def test_what_the_service_keeps_in_another_form_is_deployed_once(
+    client: ServiceClient, live_server: LiveServer
+) -> None:
+    if not live_server.generation.has("2.41"):
+        pytest.skip("what other generations make of it has not been measured")
+    made = client.credentials.create("as text", "httpBasicAuth", {"user": "u", "password": "p"})
+    client.credentials.create("another", "httpBasicAuth", {"user": "u", "password": "p"})
+    parameters = {"url": "http://127.0.0.1:9", "authentication": "basicAuth"}
+    uses = {"httpBasicAuth": "as text"}
+    requests = [node(name, "httpRequest", parameters, typeVersion=1, credentials=uses) for name in ("Get", "Get again")]
+    form = node("Form", "formTrigger", {"formTitle": "Form", "path": "form"}, typeVersion=2, webhookId="", id="")
+    dropped = {"binaryMode": "separate", "redactionPolicy": "none", "credentialResolverId": "x"}
+    source = [
+        workflow("credentials", webhook("text", webhookId=""), *requests, active=True),
+        workflow("settings", webhook("dropped"), active=True, settings={"executionOrder": "v1", **dropped}),
+        workflow("triggers", form, active=True),
+        workflow("pushed", node("Pushed", "githubTrigger", typeVersion=1, webhookId="")),
+    ]
+    names = sorted(one["name"] for one in source)
+    assert deploy(client, source)["create"] == names
+    before = {one.name: (one.version_id, one.active_version_id) for one in client.workflows.list()}
+    for _ in range(2):
+        assert deploy(client, source) == {"unchanged": names}
+    assert {one.name: (one.version_id, one.active_version_id) for one in client.workflows.list()} == before
+    held = {one.name: client.workflows.get(one.id) for one in client.workflows.list()}
+    found = {"httpBasicAuth": {"id": made.id, "name": "as text"}}
+    assert [one["credentials"] for one in (held["credentials"].nodes or [])[1:]] == [found] * 2
+    assert held["settings"].settings == {"executionOrder": "v1"}
+    with pytest.raises(ServiceInputError, match="there is no credential of type httpBasicAuth 'missing'"):
+        deploy(client, [workflow("missing", node("Get", "httpRequest", credentials={"httpBasicAuth": "missing"}))])
+    delete_credentials(client)
 
 
 def test_the_third_of_ten_that_fails_takes_all_back(client: ServiceClient, live_server: LiveServer) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from airflow_provider_service._core.instances.secret_fields import is_secret, without_secrets
 from airflow_provider_service._core.instances.workflow_references import references
 from airflow_provider_service._core.text_table import cut
-from airflow_provider_service.client._definitions import UNSET, without_caches
+from airflow_provider_service.client._definitions import UNSET, settings_not_kept, without_caches
 from airflow_provider_service.client._http.redaction import HIDDEN
 from airflow_provider_service.client._shapes import list_or_empty
 
@@ -94,8 +94,8 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _settings(before: Mapping[str, Any], desired: Mapping[str, Any]) -> Iterator[str]:
-    for name, value in sorted(desired.items()):
-        yield from _values(f"setting {name}", before.get(name, UNSET.get(name)), value)
+    for name in sorted(desired.keys() - settings_not_kept(desired, before)):
+        yield from _values(f"setting {name}", before.get(name, UNSET.get(name)), desired[name])
 
 
 def _values(place: str, before: Any, desired: Any) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from airflow_provider_service.client.errors import ServiceInputError
@@ -60,12 +60,14 @@ class DeploymentPlan:
     :param new_tags: names of the tags to create.
     :param leaving: one for each workflow to archive; callers come before the workflows that they call.
     :param record: the workflows that earlier deployments with the same name have deployed; None without a record.
+    :param not_kept: how many definitions have a setting that the service does not keep, by its name.
     """
 
     changes: Sequence[WorkflowChange]
     new_tags: tuple[str, ...] = ()
     leaving: Sequence[WorkflowChange] = ()
     record: DeploymentRecord | None = None
+    not_kept: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def every(self) -> list[WorkflowChange]:
@@ -100,10 +102,17 @@ class DeploymentPlan:
         """The ids of the workflows that already exist, by name."""
         return {one.name: one.workflow_id for one in self.changes if one.before}
 
+    @property
+    def notes(self) -> list[str]:
+        """What is no change, but worth knowing."""
+        settings = ", ".join(f"{name} (workflows: {count})" for name, count in sorted(self.not_kept.items()))
+        return [f"settings that the service does not keep, so they are no change: {settings}"] if settings else []
+
     def lines(self) -> Iterator[str]:
         """Yield the plan as readable lines: each workflow, its actions, and its changes."""
         counts = {action: len(names) for action, names in self.by_action().items() if names}
         yield "Plan: " + (", ".join(f"{action} {count}" for action, count in counts.items()) or "nothing to do")
+        yield from self.notes
         for tag in self.new_tags:
             yield f"create tag {tag!r}"
         if self.record and self._record_differs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -24,9 +25,11 @@ from airflow_provider_service.client._definitions import (
     read_definition,
     running,
     runs_as_defined,
+    settings_not_kept,
     settings_that_stay,
     tag_names,
     with_defaults,
+    with_known_ids,
     with_removals,
 )
 from airflow_provider_service.client._ids import is_plain_id
@@ -40,8 +43,6 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.models import Workflow
 
 log = logging.getLogger(__name__)
-
-_KEPT_IN_NODES = ("id", "webhookId")
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,7 @@ class _Planner:
         self._directory = Directory(target.client, project_id=target.project_id, planned=target.planned)
         self._called: dict[str, set[str]] = {}
         self._needed: dict[str, set[str]] = {}
+        self._not_kept: Counter[str] = Counter()
         self._matches = Matches(mapped, self._directory, target.workflow_ids)
         by_id = {one.id: new.name for one, new in zip(sources, mapped, strict=True) if one.id}
         self._resolver = Resolver(target.client, self._directory, list(self._sources), by_id, self._matches.renamed)
@@ -113,7 +115,8 @@ class _Planner:
         leaving = self._leaving(record) if record and self._target.archive_missing else []
         problems = self._unmapped + self._matches.problems + self._resolver.problems
         refuse_all([*problems, *self._circles(calls, changes), *self._still_needed(leaving)])
-        return DeploymentPlan([changes[name] for name in in_order(calls)], new_tags, [*map(_archived, leaving)], record)
+        ordered = [changes[name] for name in in_order(calls)]
+        return DeploymentPlan(ordered, new_tags, [*map(_archived, leaving)], record, dict(self._not_kept))
 
     def _leaving(self, record: DeploymentRecord) -> list[Workflow]:
         """Return the workflows to archive; callers come before the workflows that they call."""
@@ -167,10 +170,11 @@ class _Planner:
 
     def _desired(self, source: Source, before: Workflow | None) -> dict[str, Any]:
         used = used_ids(running(before)) if before else set()
-        definition = {**source.definition, "nodes": _with_known_ids(source.definition["nodes"], before)}
-        mapped = with_references(definition, lambda named: self._resolver.resolve(named, source.name, used))
+        mapped = with_references(source.definition, lambda named: self._resolver.resolve(named, source.name, used))
         self._called[source.name], self._needed[source.name] = called_by(mapped), needed_by(mapped)
         desired = read_definition(mapped, f"the definition of {source.name!r}")
+        if before:
+            desired["nodes"] = with_known_ids(desired["nodes"], before)
         if before and source.id == before.id and source.name == name_with_id(before.name, before.id):
             desired["name"] = before.name  # the source's name has the id appended, because others share the name
         desired = with_removals(desired, before, source.removes) if before else desired
@@ -181,6 +185,8 @@ class _Planner:
                 source.name,
                 one_line(", ".join(kept)),
             )
+        for setting in settings_not_kept(desired["settings"], existing):
+            self._not_kept[setting] += 1
         return {**desired, "settings": with_defaults(desired["settings"], existing)}
 
     def _is_active(self, source: Source, before: Workflow | None) -> bool:
@@ -307,18 +313,3 @@ def _diff(before: Workflow | None, desired: Mapping[str, Any] | None, tags: Sequ
         old = sorted(tag.name or "" for tag in (before.tags or () if before else ()))
         lines.append(f"tags: {', '.join(old) or 'none'} -> {', '.join(tags) or 'none'}")
     return lines
-
-
-def _with_known_ids(nodes: Sequence[Any], before: Workflow | None) -> list[Any]:
-    """Give each node the ids of the existing node with its name: a new webhook id would mean a new address."""
-    known = {str(node.get("name")): node for node in (running(before).get("nodes") or ())} if before else {}
-    filled = []
-    for node in nodes:
-        existing = known.get(str(node.get("name")), {}) if isinstance(node, Mapping) else {}
-        kept = {
-            name: existing[name]
-            for name in _KEPT_IN_NODES
-            if existing.get(name) and existing.get("type") == node.get("type")
-        }
-        filled.append({**kept, **node} if isinstance(node, Mapping) else node)
-    return filled

@@ -34,7 +34,7 @@ def plan_report(plan: DeploymentPlan, *, made_at: datetime, url: str) -> Report:
                 "Workflows",
                 ("Workflow", "What happens"),
                 [(one.name, ", ".join(one.actions) or UNCHANGED) for one in plan.every],
-                note=f"Tags to create: {', '.join(plan.new_tags)}" if plan.new_tags else "",
+                note="; ".join([f"Tags to create: {', '.join(plan.new_tags)}"] * bool(plan.new_tags) + plan.notes),
             ),
             *(Listing(str(one), "\n".join(one.diff)) for one in plan.changed if one.diff),
         ],

@@ -47,8 +47,8 @@ class Resolver:
         """Return the object as this instance has it.
 
         :param workflow: the workflow whose definition names it, for messages.
-        :param used: ids that the workflow already uses; one of them is preferred if several objects have the name, and
-            kept if no object has it.
+        :param used: what the workflow already uses, as in :func:`used_ids`; an id of it is preferred if several objects
+            have the name, and kept if no object has it.
         """
         if named.is_kept:
             return named
@@ -72,7 +72,7 @@ class Resolver:
             # The service evaluates text in a definition that looks like one of its expressions.
             self.problems.append(f"{workflow!r}, {named.place}: the id of {requested} {NOT_PLAIN}")
             return named
-        if not chosen and named.id in used:
+        if not chosen and (named.id or str(named)) in used:
             return named  # the workflow already names an object that was deleted since
         if len(chosen) != 1:
             self.problems.append(f"{workflow!r}, {named.place}: {self._why_not(requested, chosen)}")

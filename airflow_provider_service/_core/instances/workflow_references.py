@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard
 
-from airflow_provider_service.client._definitions import CACHED_IN_LOCATORS
+from airflow_provider_service.client._definitions import CACHED_IN_LOCATORS, credential_reference
 
 Kind = Literal["credential", "workflow", "data table"]
 
@@ -73,8 +73,8 @@ def references(definition: Mapping[str, Any]) -> list[Named]:
 
 
 def used_ids(definition: Mapping[str, Any]) -> set[str]:
-    """Return the ids of everything that a definition names."""
-    return {str(named.id) for named in references(definition)}
+    """Return the ids of everything that a definition names; for what it names without an id, that as text."""
+    return {named.id or str(named) for named in references(definition)}
 
 
 def _node(node: Mapping[str, Any], replace: Replace) -> dict[str, Any]:
@@ -90,9 +90,10 @@ def _node(node: Mapping[str, Any], replace: Replace) -> dict[str, Any]:
 
 
 def _credential(kind: str, value: Any, place: str, replace: Replace) -> Any:
-    if not isinstance(value, Mapping):
+    reference = credential_reference(value)
+    if not isinstance(reference, Mapping) or not (reference.get("id") or reference.get("name")):
         return value
-    found = replace(Named("credential", _text(value.get("id")), _text(value.get("name")), place, kind))
+    found = replace(Named("credential", _text(reference.get("id")), _text(reference.get("name")), place, kind))
     return {**({} if found.id is None else {"id": found.id}), "name": found.name}
 
 
