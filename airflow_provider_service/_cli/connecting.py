@@ -42,7 +42,7 @@ def connected(screen: Screen, conn_id: str | None, uri: str | None, *, option: s
     if option and not (conn_id or uri):
         raise UsageError(f"give --{option}conn-id or --{option}uri")
     name, value = (f"--{option}uri", uri) if uri else (conn_id, None) if conn_id else _from_environment()
-    with _in_environment(name, value), ServiceHook(name) as hook:
+    with in_environment(f"AIRFLOW_CONN_{name.upper()}", value), ServiceHook(name) as hook:
         _open(hook, name)
         screen.hide(list(hook.config.keys))
         if not screen.as_json:
@@ -73,11 +73,11 @@ def _from_environment() -> tuple[str, str | None]:
 
 
 @contextmanager
-def _in_environment(name: str, value: str | None) -> Iterator[None]:
+def in_environment(variable: str, value: str | None) -> Iterator[None]:
+    """Set a variable of the environment for a while, unless the value is None."""
     if value is None:
         yield
         return
-    variable = f"AIRFLOW_CONN_{name.upper()}"
     before = os.environ.get(variable)
     os.environ[variable] = value
     try:

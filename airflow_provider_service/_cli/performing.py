@@ -10,12 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 
+from airflow_provider_service._cli.connecting import in_environment
 from airflow_provider_service._cli.screen import DeclinedError, Screen, UsageError
 from airflow_provider_service._core.instances.rollback import is_rolling_back
 
 DONE, FAILED, MISUSED, CHANGES, INTERRUPTED = 0, 1, 2, 3, 130
 # From the keyboard, from a CI, and from a terminal that is gone.
 _SIGNALS_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# Since Airflow 3.1, only processes that set this get connections from the database. Its own commands set it, too.
+_WITH_STORED_CONNECTIONS = ("_AIRFLOW_PROCESS_CONTEXT", "server")
 
 
 def perform(name: str, arguments: argparse.Namespace) -> int:
@@ -26,7 +29,11 @@ def perform(name: str, arguments: argparse.Namespace) -> int:
         ``--detailed-exitcode``, 3 if there are changes.
     """
     screen = Screen(as_json=arguments.json)
-    with _interruptible(screen), screen.logs(is_verbose=arguments.verbose):
+    with (
+        _interruptible(screen),
+        screen.logs(is_verbose=arguments.verbose),
+        in_environment(*_WITH_STORED_CONNECTIONS),
+    ):
         try:
             module = import_module(f"airflow_provider_service._cli.{name}")
             status: int = module.perform(screen, arguments)

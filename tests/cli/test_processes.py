@@ -166,7 +166,7 @@ def test_the_status_of_a_process(simulator, folder, tmp_path):
     absent = call(tmp_path / "home", *ALONE, "plan", folder)
     assert absent.returncode == 1
     error = absent.stderr.splitlines()[-1]
-    assert error.startswith("Error: connection: 'service_default' cannot be used: ")
+    assert error.startswith("Error: connection: 'service_default' cannot be used: Airflow has no such connection")
     assert error.endswith("; or set SERVICE_URL and SERVICE_API_KEY, or give --conn-id")
 
 
