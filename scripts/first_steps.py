@@ -72,7 +72,7 @@ def perform(command: str, environment: Mapping[str, str], home: Path) -> str:
 
 
 def follow(commands: Path, wheels: Path, home: Path, simulator: ServiceSimulator) -> None:
-    """Perform all steps, and check what the server has seen.
+    """Perform all steps, with the variable and then with a stored connection, and check what the server has seen.
 
     :raises FirstStepError: a step did not do what the guide says.
     """
@@ -86,17 +86,22 @@ def follow(commands: Path, wheels: Path, home: Path, simulator: ServiceSimulator
     airflow = tuple(int(part) for part in perform("airflow version", environment, home).splitlines()[-1].split(".")[:2])
     Path(home, "dags").mkdir()
     Path(home, "dags", "first.py").write_text(dag_file(airflow))
-    for command in steps(airflow):
-        if not command.startswith("export "):
-            perform(command, environment, home)
-            continue
-        name, value = shlex.split(command)[1].split("=", 1)
-        value = value.replace("your-key", quote(simulator.api_key, safe=""))
-        environment[name] = value.replace("n8n.example.com", f"{urlsplit(simulator.base_url).netloc}/http")
+    install, migrate, export, *use = steps(airflow)
+    name, value = shlex.split(export)[1].split("=", 1)
+    value = value.replace("your-key", quote(simulator.api_key, safe=""))
+    value = value.replace("n8n.example.com", f"{urlsplit(simulator.base_url).netloc}/http")
+    for command in (install, migrate):
+        perform(command, environment, home)
+    for command in use:
+        perform(command, {**environment, name: value}, home)
+    conn_id = name.removeprefix("AIRFLOW_CONN_").lower()
+    perform(f"airflow connections add {conn_id} --conn-uri {shlex.quote(value)}", environment, home)
+    for command in use:
+        perform(command, environment, home)
     with ServiceClient(ServiceConfig(base_url=simulator.base_url, api_key=simulator.api_key)) as client:
         seen = [execution.status for execution in client.executions.list()]
-    if seen != ["success"]:
-        raise FirstStepError(f"The executions of the server are {seen}, not one success.")
+    if seen != ["success"] * 2:
+        raise FirstStepError(f"The executions of the server are {seen}, not two successes.")
     check_wheel(wheels, perform("pip show airflow-provider-service", environment, home))
 
 
