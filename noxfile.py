@@ -24,6 +24,8 @@ CONSTRAINTS = {
     "3.2": "constraints-airflow-3.2.txt",
     "3.3": "constraints.txt",
 }
+# Versions of Airflow that are not released: the newest pre-release of each is tried when somebody asks for it.
+PRE_RELEASES = {"3.4": "constraints-airflow-3.4.txt"}
 # What an Airflow needs although it does not say so.
 KNOWN_GOOD = {
     "3.0": ("universal-pathlib<0.3", "fastapi<0.118", "cadwyn<6"),
@@ -36,6 +38,7 @@ PYTHONS = {
     "3.1": ("3.11", "3.12", "3.13"),
     "3.2": ("3.11", "3.12", "3.13", "3.14"),
     "3.3": ("3.11", "3.12", "3.13", "3.14"),
+    "3.4": ("3.11", "3.12", "3.13", "3.14"),
 }
 if pyenv := shutil.which("pyenv"):  # it offers only the chosen version, so that nox would skip the others
     questions = ("version-name",), ("versions", "--bare")
@@ -43,6 +46,7 @@ if pyenv := shutil.which("pyenv"):  # it offers only the chosen version, so that
     os.environ["PYENV_VERSION"] = ":".join(dict.fromkeys(known))
 # All but the simulator's own and those of the whole. Tests of what an older Airflow lacks are marked so.
 FOLDERS = (
+    "cli",
     "client",
     "decorators",
     "events",
@@ -85,10 +89,11 @@ def first_steps(session: nox.Session, version: str) -> None:
 
 
 @nox.session
-@nox.parametrize("version", [nox.param(version, id=version, tags=[version]) for version in CONSTRAINTS])
+@nox.parametrize("version", [nox.param(version, id=version, tags=[version]) for version in CONSTRAINTS | PRE_RELEASES])
 def airflow(session: nox.Session, version: str) -> None:
     """Run the tests on one version; what follows ``--`` goes to pytest."""
-    session.install("--constraint", CONSTRAINTS[version], "--editable", ".[parquet,simulator]", "--group", "test")
+    constraints = (CONSTRAINTS | PRE_RELEASES)[version]
+    session.install("--constraint", constraints, "--editable", ".[parquet,simulator]", "--group", "test")
     run_tests(session, TESTS)
 
 
@@ -137,7 +142,7 @@ def run_tests(session: nox.Session, tests: Sequence[str]) -> None:
 @nox.session(venv_backend="none")
 def pins(session: nox.Session) -> None:
     """Pin the newest patch of each older version, and the newest of what it needs."""
-    for version, constraints in CONSTRAINTS.items():
+    for version, constraints in (CONSTRAINTS | PRE_RELEASES).items():
         if constraints == "constraints.txt":  # of development as a whole
             continue
         wanted = Path(session.create_tmp(), "airflow.txt")
