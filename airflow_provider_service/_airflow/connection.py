@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 KEY_HEADERS = {"n8n": "X-N8N-API-KEY", "service": DEFAULT_KEY_HEADER}
 #: The connections behind the default connection id: the first of them that is defined is used.
 DEFAULT_CONNECTIONS = ("service_default", "n8n_default")
+#: What is said of a connection that does not exist.
+NO_CONNECTION = "Airflow has no such connection; add it under Admin, Connections, or as a variable of the environment"
 _PROTOCOLS = ("http", "https")
 # The extras that Airflow masks, too.
 _SECRETS = frozenset({"bridge_secret", "mcp_api_key", "proxies"})
@@ -91,7 +93,7 @@ def connection_of(service_conn_id: str, get: Callable[[str], Connection]) -> Con
     for conn_id in _candidates(service_conn_id):
         with suppress(AirflowNotFoundException):
             return get(conn_id)
-    raise _not_defined(service_conn_id)
+    raise no_connection(*_candidates(service_conn_id))
 
 
 async def config_for(service_conn_id: str) -> ServiceConfig:
@@ -103,17 +105,16 @@ async def config_for(service_conn_id: str) -> ServiceConfig:
     for conn_id in _candidates(service_conn_id):
         with suppress(AirflowNotFoundException):
             return config_of(await get_async_connection(conn_id))
-    raise _not_defined(service_conn_id)
+    raise no_connection(*_candidates(service_conn_id))
 
 
 def _candidates(service_conn_id: str) -> tuple[str, ...]:
     return DEFAULT_CONNECTIONS if service_conn_id == DEFAULT_CONNECTIONS[0] else (service_conn_id,)
 
 
-def _not_defined(service_conn_id: str) -> AirflowNotFoundException:
-    first, *others = _candidates(service_conn_id)
-    also = "".join(f", and neither is `{one}`" for one in others)
-    return AirflowNotFoundException(f"The conn_id `{first}` isn't defined{also}")
+def no_connection(*conn_ids: str) -> AirflowNotFoundException:
+    """The error that none of these connections exists."""
+    return AirflowNotFoundException(f"connection {' or '.join(map(repr, conn_ids))}: {NO_CONNECTION}")
 
 
 class WebhookHeaders:

@@ -8,10 +8,10 @@ from functools import cached_property
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import BaseHook, mask_secret
+from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook, mask_secret
 
 from airflow_provider_service._airflow.arguments import require_choice, require_flag
-from airflow_provider_service._airflow.connection import config_of, connection_of
+from airflow_provider_service._airflow.connection import config_of, connection_of, no_connection
 from airflow_provider_service._airflow.fail_without_retry import fail_without_retry
 from airflow_provider_service._airflow.references import PROJECT, WORKFLOW
 from airflow_provider_service._airflow.task_arguments import DAY_SECONDS, POLL_SECONDS, STARTS
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from airflow.providers.common.compat.sdk import Context
+    from airflow.providers.common.compat.sdk import Connection, Context
 
     from airflow_provider_service._airflow.task_arguments import OnVanished, ReturnOutput, Start
     from airflow_provider_service.client import ServiceConfig
@@ -68,6 +68,17 @@ class ServiceHook(Resources, BaseHook):
         from airflow_provider_service.get_provider_info import ui_field_behaviour
 
         return {name.replace("-", "_"): value for name, value in ui_field_behaviour(cls.conn_type).items()}
+
+    @classmethod
+    def get_connection(cls, conn_id: str) -> Connection:
+        """Return a connection.
+
+        :raises AirflowNotFoundException: there is no such connection.
+        """
+        try:
+            return super().get_connection(conn_id)
+        except AirflowNotFoundException:
+            raise no_connection(conn_id) from None
 
     @cached_property
     def config(self) -> ServiceConfig:

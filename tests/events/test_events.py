@@ -284,7 +284,7 @@ async def test_faults_are_logged_and_survived(
     state.faults = 3
     await still_tells()
     monkeypatch.delenv("AIRFLOW_CONN_SERVICE_DEFAULT")
-    await until(lambda: "isn't defined" in caplog.text)
+    await until(lambda: "Airflow has no such connection" in caplog.text)
     monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", simulator.connection_json())
     await still_tells()
     monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps({"conn_type": "service", "host": "https://x"}))

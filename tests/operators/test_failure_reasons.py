@@ -7,11 +7,18 @@ from typing import Any
 
 import pytest
 from airflow.exceptions import AirflowRescheduleException
-from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException, mask_secret
+from airflow.providers.common.compat.sdk import (
+    AirflowFailException,
+    AirflowNotFoundException,
+    AirflowSkipException,
+    mask_secret,
+)
 
 from airflow_provider_service._airflow.attempts import ATTEMPTS_KEY, MAX_REASON_CHARS, REASON_KEY, failure_reported
 from airflow_provider_service.client.errors import ServiceError, ServiceTaskKilledError
 from airflow_provider_service.links.service import ServiceExecutionLink
+from airflow_provider_service.operators.credentials import ServiceCreateCredentialOperator
+from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.testing._context import FakeStateStore
 
 
@@ -75,3 +82,28 @@ def test_a_state_that_airflow_cannot_keep_fails_no_task(caplog):
 
     assert list(pushed.values()) == ["https://service.example.com"]
     assert "The execution of this attempt will be missing" in caplog.text
+
+
+RUN = {"workflow_name": "Any"}
+CREDENTIAL = {"name": "n", "credential_type": "httpBasicAuth", "data_conn_fields": {"user": "login"}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [
+        (ServiceRunWorkflowOperator, {**RUN, "service_conn_id": "absent"}),
+        (ServiceRunWorkflowOperator, {**RUN, "service_conn_id": "absent", "deferrable": True}),
+        (ServiceRunWorkflowOperator, {**RUN, "webhook_conn_id": "absent"}),
+        (ServiceCreateCredentialOperator, {**CREDENTIAL, "data_conn_id": "absent"}),
+    ],
+)
+def test_a_task_without_its_connection_says_where_to_add_it(execute, simulator, kind, arguments):
+    simulator.create_webhook_workflow("Any", path="any")
+
+    with pytest.raises(AirflowNotFoundException) as raised:
+        execute(kind, **arguments)
+
+    assert str(raised.value) == (
+        "connection 'absent': Airflow has no such connection; "
+        "add it under Admin, Connections, or as a variable of the environment"
+    )

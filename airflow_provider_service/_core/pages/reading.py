@@ -164,8 +164,10 @@ def error_text(error: Exception) -> str:
     secrets."""
     from airflow.providers.common.compat.sdk import AirflowNotFoundException
 
+    from airflow_provider_service._airflow.connection import NO_CONNECTION
+
     if isinstance(error, AirflowNotFoundException):
-        return "Airflow has no such connection; add it under Admin, Connections, or as a variable of the environment"
+        return NO_CONNECTION
     return str(error) if isinstance(error, ServiceError) else f"Airflow could not get it ({type(error).__name__})"
 
 
