@@ -91,4 +91,5 @@ def test_a_load_names_the_folder_of_its_temporary_file(simulator: ServiceSimulat
         "lambda note: ({'a': 'x' * 10_000} for _ in range(5_000)), LoadOptions(mode='append'))",
     )
 
-    assert "ServiceError False rows could not be kept in a temporary file, for which SQLITE_TMPDIR or TMPDIR" in said
+    assert "ServiceError False rows could not be kept in a temporary file: disk I/O error. It needs space" in said
+    assert "TMPDIR chooses its folder" in said

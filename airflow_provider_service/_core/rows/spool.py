@@ -58,8 +58,8 @@ class Spool:
         self._db.close()
         if isinstance(error, sqlite3.OperationalError):
             raise ServiceError(
-                "rows could not be kept in a temporary file, for which SQLITE_TMPDIR or TMPDIR names the folder, or else "
-                f"/var/tmp or /tmp is used: {error}; it needs space for all rows of the source, and those to compare with"
+                f"rows could not be kept in a temporary file: {error}. It needs space for all rows of the source and "
+                "those that they are compared with; SQLITE_TMPDIR or TMPDIR chooses its folder"
             ) from error
 
     def store(self, row: Row, key: Key, *, with_others: bool) -> None:
