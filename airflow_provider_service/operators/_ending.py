@@ -80,6 +80,7 @@ class EndingTask:
         execution_id = execution_id or self._start.just_started(self._config)
         if execution_id is None:
             return None
+        log.info("Execution %s is being stopped: %s", execution_id, decision.reason)
         fate = stop_execution(in_a_hurry(self._config), execution_id)
         doubt = " and may still be running" if fate == "could NOT be stopped" else ""
         return f"execution {execution_id} {fate}{doubt}: {decision.reason}"

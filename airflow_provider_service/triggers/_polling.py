@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_0_PLUS, AIRFLOW_V_3_1_PLUS
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_service._airflow.arguments import read_seconds
@@ -24,8 +25,21 @@ if TYPE_CHECKING:
 LAST_POLL_SECONDS = 30.0
 # Polls at a time in one triggerer: each occupies a thread and may read several pages.
 POLLS_AT_A_TIME = 5
+# A worker of Airflow 3.0 notices only after up to 5 s that its task was deferred. If the trigger has fired by then, and
+# the task is queued again, the scheduler takes the end of that worker for a failure of the task.
+LEAST_SECONDS = 6.0 if AIRFLOW_V_3_0_PLUS and not AIRFLOW_V_3_1_PLUS else 0.0
 
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+
+async def until_it_may_fire(began: float) -> None:
+    """Wait until Airflow can take the event of a trigger.
+
+    :param began: when the trigger began to run, by the monotonic clock.
+    """
+    left = began + LEAST_SECONDS - clock().monotonic()
+    if left > 0:
+        await clock().async_sleep(left)
 
 
 class PollingTrigger(BaseTrigger):
@@ -65,12 +79,14 @@ class PollingTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Wait, and emit the outcome."""
+        began = clock().monotonic()
         try:
             outcome = await self._wait()
         except Exception as error:
             # If a trigger dies, the task fails with an unreadable message; this event says what happened.
             self.log.exception("The wait failed")
             outcome = unreadable(self.check.subject, error)
+        await until_it_may_fire(began)
         yield TriggerEvent(outcome.to_event())
 
     async def _wait(self) -> PollOutcome:

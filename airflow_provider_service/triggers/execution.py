@@ -22,9 +22,10 @@ from airflow_provider_service._airflow.task_arguments import (
 )
 from airflow_provider_service._core.daemon_threads import DaemonPool, in_daemon_thread
 from airflow_provider_service._core.waits.outcome import broken
-from airflow_provider_service._core.waits.stop import stop_execution
+from airflow_provider_service._core.waits.stop import log_failure, try_to_stop
 from airflow_provider_service._core.waits.watch import Wait
 from airflow_provider_service.client._clock import clock
+from airflow_provider_service.triggers._polling import until_it_may_fire
 
 if TYPE_CHECKING:
     from airflow_provider_service._airflow.task_arguments import Duration, OnVanished
@@ -65,7 +66,8 @@ class ServiceExecutionTrigger(BaseTrigger):
     :param poll_interval: seconds, or a timedelta, between two polls; waits of the same interval share their requests.
         10 seconds by default.
     :param on_vanished: ``"fail"`` (the default) or ``"succeed"`` if the execution cannot be found.
-    :param fault_tolerance: seconds, or a timedelta, for which polls may keep failing; 300 seconds by default.
+    :param fault_tolerance: seconds, or a timedelta, for which polls may keep failing, and for which the stop of an
+        execution is tried; 300 seconds by default.
     :param cancel_on_kill: stop the execution if a user marks the deferred task as success or failed (Airflow 3.3 and
         newer); False by default.
     :param expected_workflow_id: id of the execution's workflow, if known: if the connection leads to another server in
@@ -98,6 +100,7 @@ class ServiceExecutionTrigger(BaseTrigger):
         self.fault_tolerance = read_seconds("fault_tolerance", fault_tolerance, or_zero=True)
         self.cancel_on_kill = cancel_on_kill
         self.expected_workflow_id = expected_workflow_id
+        self._stopping: asyncio.Task[None] | None = None
 
     @property
     def wait(self) -> Wait:
@@ -124,7 +127,7 @@ class ServiceExecutionTrigger(BaseTrigger):
     async def __anext__(self) -> TriggerEvent:
         if self._has_fired:
             raise StopAsyncIteration
-        self._has_fired, outcome = True, None
+        self._has_fired, began, outcome = True, clock().monotonic(), None
         try:
             while outcome is None:
                 poller, waiter = await self._join_poller()
@@ -136,28 +139,47 @@ class ServiceExecutionTrigger(BaseTrigger):
             # If a trigger dies, the task fails with an unreadable message; this event says what happened.
             self.log.exception("The wait for execution %s failed", self.execution_id)
             outcome = broken(self.execution_id, error)._replace(is_overdue=not self.wait.seconds_left)
+        await until_it_may_fire(began)
         return TriggerEvent(outcome.to_event())
 
     async def on_kill(self) -> None:
         """Stop the execution, if ``cancel_on_kill`` is set and Airflow confirms that a user ended the task."""
         if not self.cancel_on_kill:
             return
-        work = asyncio.create_task(self._stop_if_killed())
+        self._stopping = asyncio.create_task(self._stop_if_killed())
+        await self._until_stopped()
+
+    async def cleanup(self) -> None:
+        """Keep the log of the task open until it says what became of the execution."""
+        # Before Python 3.12, Airflow's own wait for on_kill ends as soon as it is cancelled for the third time.
+        await self._until_stopped()
+
+    async def _until_stopped(self) -> None:
         # Airflow cancels again about every second until the trigger has ended. That must not interrupt this.
-        while not work.done():
+        while self._stopping is not None and not self._stopping.done():
             with suppress(asyncio.CancelledError):
-                await asyncio.shield(work)
+                await asyncio.shield(self._stopping)
 
     async def _stop_if_killed(self) -> None:
+        from airflow_provider_service._core.waits.faults import FaultTolerance
         from airflow_provider_service._core.waits.killed import was_killed
 
         await _load()
         from airflow_provider_service._core.waits.poller import shared_config_for
 
-        if await was_killed(self.task_instance, self.execution_id):
-            config = await shared_config_for(self.service_conn_id)
-            stop = partial(stop_execution, config, self.execution_id, workflow_id=self.expected_workflow_id)
-            await asyncio.wrap_future(_stops[self.service_conn_id].submit(stop))
+        faults = FaultTolerance(f"execution {self.execution_id}", self.fault_tolerance, doing="Stopping")
+        # Asked before each try, because a task that is cleared in the meantime resumes the execution.
+        while await was_killed(self.task_instance, self.execution_id, is_again=faults.in_trouble):
+            try:
+                config = (await shared_config_for(self.service_conn_id)).one_try()
+                stop = partial(try_to_stop, config, self.execution_id, workflow_id=self.expected_workflow_id)
+                await asyncio.wrap_future(_stops[self.service_conn_id].submit(stop))
+                return
+            except Exception as error:  # noqa: BLE001 - FaultTolerance decides
+                if not faults.tolerates(error):
+                    log_failure(self.execution_id, error)
+                    return
+            await clock().async_sleep(min(self.poll_interval, FAULT_PAUSE_SECONDS))
 
     async def _join_poller(self) -> tuple[Poller, Waiter]:
         await _load()

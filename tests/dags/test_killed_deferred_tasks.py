@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -97,16 +96,8 @@ CASES = (
 
 
 @pytest.fixture(scope="module")
-def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the triggerer prints. While ``on_kill`` runs, Airflow cancels the trigger about every second; after some
-    cancellations it prints what the trigger logs here, because the task's log is closed (Python 3.11 and older).
-    """
-    return tmp_path_factory.mktemp("triggerer") / "output"
-
-
-@pytest.fixture(scope="module")
 def cases(
-    running_simulator: ServiceSimulator, database: None, output: Path
+    running_simulator: ServiceSimulator, database: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, tuple[str, DeferredTask]]]:
     """All cases at once: each task's trigger has looked in the triggerer, then something happens to the task."""
     simulator = running_simulator
@@ -123,17 +114,13 @@ def cases(
             task = defer(dag, case.name.replace(",", "").replace(" ", "_"), trigger_for(one), case.task_id)
             task.push(EXECUTION_ID_KEY, one)
             found[case.name] = (one, task)
-        with triggerer(output):
+        with triggerer(tmp_path_factory.mktemp("triggerer") / "output"):
             soon(lambda: all("starting" in task.log() for _, task in found.values()))
             soon(lambda: sum("status=running" in one.query for one in simulator.requests) >= 2)
             for case in CASES:
                 case.act(found[case.name][1])
-            soon(lambda: all(case.says(found[case.name][0]) in logs_of(found[case.name][1], output) for case in CASES))
+            soon(lambda: all(case.says(found[case.name][0]) in found[case.name][1].log() for case in CASES))
         yield found
-
-
-def logs_of(task: DeferredTask, output: Path) -> str:
-    return task.log() + output.read_text()
 
 
 def trigger_for(execution_id: str) -> ServiceExecutionTrigger:
@@ -152,7 +139,7 @@ def trigger_for(execution_id: str) -> ServiceExecutionTrigger:
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_only_a_task_that_somebody_ended_stops_its_execution(
-    case: Case, cases: dict[str, tuple[str, DeferredTask]], output: Path, running_simulator: ServiceSimulator
+    case: Case, cases: dict[str, tuple[str, DeferredTask]], running_simulator: ServiceSimulator
 ) -> None:
     execution_id, task = cases[case.name]
     log = task.log()
@@ -160,4 +147,4 @@ def test_only_a_task_that_somebody_ended_stops_its_execution(
     execution = running_simulator.state.executions.get(int(execution_id))
     assert execution is not None
     assert execution.status == ("canceled" if case.is_stopped else "running"), log
-    assert case.says(execution_id) in logs_of(task, output)
+    assert case.says(execution_id) in log

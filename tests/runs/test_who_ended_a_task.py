@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
@@ -82,8 +83,14 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_who_ended_it(
-    case: Case, task_run: MakeRun, killed: Killed, own_state: OwnState, simulator: ServiceSimulator
+    case: Case,
+    task_run: MakeRun,
+    killed: Killed,
+    own_state: OwnState,
+    simulator: ServiceSimulator,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level(logging.INFO)
     workflow_id = put(simulator, webhook(), wait(60), DONE)
     run = task_run(workflow_id=workflow_id, poll_interval=UNENDING)
 
@@ -99,6 +106,7 @@ def test_who_ended_it(
     fate = "keeps running" if case.becomes == "running" else "was stopped"
     assert re.fullmatch(rf"the task was killed while execution (\d+) had not ended; execution \1 {fate}: .*", message)
     assert case.reason in message
+    assert ("is being stopped" in caplog.text) == (case.becomes == "canceled")
 
 
 def test_the_next_attempt_resumes_what_keeps_running(

@@ -265,6 +265,10 @@ class Supervisor:
     def __init__(self, state: str | Exception | None, execution_id: str | None = None) -> None:
         self._state, self._execution_id = state, execution_id
 
+    def becomes(self, state: str) -> None:
+        """Put the task into another state."""
+        self._state = state
+
     def send(self, message: Any) -> Any:
         from airflow.sdk.execution_time.comms import (
             GetConnection,
@@ -320,6 +324,10 @@ class Triggerer:
             trigger.task_instance = cast(Any, SimpleNamespace(id=str(number), **names))
         details["task"] = asyncio.create_task(self._runner.run_trigger(number, trigger))
         return number
+
+    def when_ended(self, number: int, act: Callable[[], object]) -> None:
+        """Do something once a trigger has ended."""
+        self._runner.triggers[number]["task"].add_done_callback(lambda _: act())
 
     def events(self, number: int) -> list[Any]:
         """The payloads that a trigger has fired."""

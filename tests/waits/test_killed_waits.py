@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from airflow_provider_service._core.waits import killed, stop
+from airflow_provider_service.client._clock import clock
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.triggers.execution import MAX_STOPS_AT_ONCE
 from tests import airflow_features
@@ -127,7 +128,7 @@ async def test_an_execution_that_a_later_attempt_does_not_wait_for_is_stopped(
     await triggerer.kill(number, Supervisor("deferred", "another"))
 
     assert status_of(simulator, one) == "canceled"
-    assert f"Execution {one} is stopped: the task now waits for execution another" in caplog.text
+    assert f"Execution {one} is being stopped: the task now waits for execution another" in caplog.text
     await triggerer.shut_down()
 
 
@@ -190,3 +191,85 @@ async def test_a_kill_that_cannot_be_carried_out_says_so(
     await triggerer.kill(number)
 
     assert f"Execution {one} could not be stopped and may still be running" in caplog.text
+
+
+@airflow_features.kills_in_the_triggerer
+@in_event_loop
+async def test_a_kill_while_the_service_is_away_stops_the_execution_once_it_is_back(
+    simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    one, triggerer, number = await waiting(simulator, workflow_id, poll_interval=10.0, fault_tolerance=300.0)
+    simulator.inject("status", times=None, status=503)
+    killed_at = clock().now()
+
+    async def end_the_outage() -> None:
+        await until(lambda: clock().now() > killed_at + 200, every=1.0)
+        simulator.clear_faults()
+
+    await asyncio.gather(triggerer.kill(number), end_the_outage())
+
+    assert status_of(simulator, one) == "canceled"
+    told = [record.getMessage() for record in caplog.records if "topp" in record.getMessage()]
+    assert [line.partition(":")[0] for line in told] == [
+        f"Execution {one} is being stopped",
+        f"Stopping execution {one} fails; this is tolerated for 300 s",
+        f"Execution {one} was stopped",
+    ]
+
+
+@airflow_features.kills_in_the_triggerer
+@in_event_loop
+async def test_the_log_of_the_task_is_open_until_it_says_what_became_of_the_execution(
+    simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Airflow closes it when the trigger has ended."""
+    caplog.set_level(logging.INFO)
+    one, triggerer, number = await waiting(simulator, workflow_id, poll_interval=10.0, fault_tolerance=300.0)
+    simulator.inject("status", times=5, path="/stop$", status=503)
+    log_of_task: list[str] = []
+    triggerer.when_ended(number, lambda: log_of_task.append(caplog.text))
+
+    await triggerer.kill(number)
+
+    assert f"Execution {one} was stopped" in log_of_task[0]
+
+
+@airflow_features.kills_in_the_triggerer
+@in_event_loop
+async def test_a_kill_gives_up_after_the_fault_tolerance_of_the_wait(
+    simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, triggerer, number = await waiting(simulator, workflow_id, poll_interval=10.0, fault_tolerance=200.0)
+    simulator.inject("status", times=None, path="/stop$", status=503)
+    began = clock().now()
+
+    await triggerer.kill(number)
+
+    assert 200 <= clock().now() - began < 260
+    assert f"Execution {one} could not be stopped and may still be running" in caplog.text
+
+
+@airflow_features.kills_in_the_triggerer
+@in_event_loop
+async def test_an_execution_that_a_cleared_task_is_to_resume_is_not_stopped_after_an_outage(
+    simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    one, triggerer, number = await waiting(simulator, workflow_id, poll_interval=10.0, fault_tolerance=300.0)
+    simulator.inject("status", times=None, path="/stop$", status=503)
+    airflow = Supervisor("failed")
+
+    async def clear_the_task() -> None:
+        await until(lambda: stops_of(simulator) >= 2, every=1.0)
+        airflow.becomes("queued")
+        simulator.clear_faults()
+
+    await asyncio.gather(triggerer.kill(number, airflow), clear_the_task())
+
+    assert status_of(simulator, one) == "running"
+    assert f"Execution {one} keeps running: the task was not ended; it is 'queued'" in caplog.text
+
+
+def stops_of(simulator: ServiceSimulator) -> int:
+    return sum(request.path.endswith("/stop") for request in simulator.requests)

@@ -19,6 +19,8 @@ from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.testing._stored_triggers import as_stored, first_event, from_stored, revived
+from airflow_provider_service.triggers.source_control import ServiceSourceControlTrigger
+from tests.airflow_features import AIRFLOW
 
 from .driving import (
     OPERATOR_MODES,
@@ -67,6 +69,28 @@ async def test_a_revived_trigger_is_the_same(simulator: ServiceSimulator, workfl
 
     assert revived(trigger).serialize() == trigger.serialize()
     assert trigger.serialize()[1]["cancel_on_kill"] is True
+
+
+@pytest.mark.parametrize("of", ["an execution", "a condition"])
+@in_event_loop
+async def test_on_airflow_3_0_a_trigger_fires_no_sooner_than_the_worker_of_its_task_has_ended(
+    of: str, simulator: ServiceSimulator, workflow_id: str
+) -> None:
+    """Its scheduler fails the task otherwise; the worker takes up to 5 s to notice that its task was deferred."""
+    began = clock().now()
+    deadline = began + 5  # beyond which the clock of the test does not jump
+    if of == "an execution":
+        one = simulator.start_execution(workflow_id, status="success")
+        trigger: Any = execution_trigger(one, deadline=deadline)
+    else:
+        trigger = ServiceSourceControlTrigger(
+            service_conn_id="service_default", deadline=deadline, timeout=5, poll_interval=0.1
+        )
+
+    event = await first_event(trigger)
+
+    assert event["verdict"] in ("succeeded", "met")
+    assert (clock().now() - began >= 6.0) == AIRFLOW.startswith("3.0.")
 
 
 def test_an_operator_defers_with_seconds_whatever_it_is_given(simulator: ServiceSimulator, workflow_id: str) -> None:
@@ -177,7 +201,7 @@ async def test_a_deadline_that_passes_while_the_connection_cannot_be_read_ends_t
 ) -> None:
     one = simulator.start_execution(workflow_id)
     monkeypatch.delenv("AIRFLOW_CONN_SERVICE_DEFAULT")
-    deadline = clock().now() + 5
+    deadline = clock().now() + 10
 
     event = await first_event(execution_trigger(one, deadline=deadline, fault_tolerance=30.0, poll_interval=2.0))
 

@@ -25,12 +25,13 @@ class FaultTolerance:
 
     :param subject: what is read, for messages.
     :param seconds: for how long polls may keep failing; None tolerates any fault for as long as it lasts.
+    :param doing: what fails, for messages: the subject is read, or something else is done to it.
     """
 
-    __slots__ = ("_failing_since", "_failures", "_is_logged", "_next", "_seconds", "_subject", "last_error")
+    __slots__ = ("_doing", "_failing_since", "_failures", "_is_logged", "_next", "_seconds", "_subject", "last_error")
 
-    def __init__(self, subject: str, seconds: float | None) -> None:
-        self._subject, self._seconds = subject, seconds
+    def __init__(self, subject: str, seconds: float | None, *, doing: str = "Reading") -> None:
+        self._subject, self._seconds, self._doing = subject, seconds, doing
         self._failures, self._failing_since, self._is_logged, self._next = 0, 0.0, False, 0.0
         #: The failure of the last poll; None if it succeeded.
         self.last_error: Exception | None = None
@@ -48,7 +49,8 @@ class FaultTolerance:
     def succeeded(self) -> None:
         """Record a poll that succeeded."""
         if self._is_logged:
-            log.info("Reading %s works again, after %.0f s", self._subject, clock().monotonic() - self._failing_since)
+            seconds = clock().monotonic() - self._failing_since
+            log.info("%s %s works again, after %.0f s", self._doing, self._subject, seconds)
         self._failures, self._is_logged, self.last_error = 0, False, None
 
     def tolerates(self, error: Exception, *, is_quiet: bool = False, others_succeeded_at: float = -math.inf) -> bool:
@@ -80,4 +82,4 @@ class FaultTolerance:
     def _log_beginning(self, error: Exception) -> None:
         so = "trying again until it works" if self._seconds is None else f"this is tolerated for {self._seconds:g} s"
         unexpected = None if isinstance(error, ServiceError) else error
-        log.warning("Reading %s fails; %s: %s", self._subject, so, error, exc_info=unexpected)
+        log.warning("%s %s fails; %s: %s", self._doing, self._subject, so, error, exc_info=unexpected)

@@ -107,13 +107,14 @@ def undecided(error: BaseException, *, attempts_left: bool) -> Decision:
     return _left_to_the_next(_unanswered(error), attempts_left)
 
 
-async def was_killed(ti: TaskInstance | None, execution_id: str) -> bool:
+async def was_killed(ti: TaskInstance | None, execution_id: str, *, is_again: bool = False) -> bool:
     """Ask Airflow, in a triggerer, whether the execution of a deferred task must be stopped.
 
     When in doubt, and when Airflow cannot be asked, the answer is no.
 
     :param ti: the task instance that the trigger belongs to.
     :param execution_id: the execution that the trigger waits for.
+    :param is_again: whether the log says already that the execution is being stopped.
     """
     if ti is None:
         log.error("Execution %s is not stopped, because its trigger belongs to no task", execution_id)
@@ -128,8 +129,9 @@ async def was_killed(ti: TaskInstance | None, execution_id: str) -> bool:
         )
         return False
     decision = decide(now, execution_id)
-    becomes = "is stopped" if decision.stops else "keeps running"
-    log.info("Execution %s %s: %s", execution_id, becomes, decision.reason)
+    if not (decision.stops and is_again):
+        becomes = "is being stopped" if decision.stops else "keeps running"
+        log.info("Execution %s %s: %s", execution_id, becomes, decision.reason)
     return decision.stops
 
 

@@ -39,14 +39,24 @@ def stop_execution(config: ServiceConfig, execution_id: str, *, workflow_id: str
     :param config: the server, with the limits of time for each request.
     :param workflow_id: its workflow, if the server may be another one than before. Then the execution is read first.
     """
+    try:
+        return try_to_stop(config, execution_id, workflow_id=workflow_id)
+    except errors.ServiceApiError as error:
+        log_failure(execution_id, error)
+        return "could NOT be stopped"
+
+
+def try_to_stop(config: ServiceConfig, execution_id: str, *, workflow_id: str | None = None) -> Fate:
+    """The same as :func:`stop_execution`, but raise the error of a request that failed."""
     from airflow_provider_service.client import ServiceClient
 
     with ServiceClient(config) as client:
-        try:
-            return _stop(client, execution_id, workflow_id)
-        except errors.ServiceApiError as error:
-            log.error("Execution %s could not be stopped and may still be running: %s", execution_id, error)
-            return "could NOT be stopped"
+        return _stop(client, execution_id, workflow_id)
+
+
+def log_failure(execution_id: str, error: Exception) -> None:
+    """Log that an execution could not be stopped."""
+    log.error("Execution %s could not be stopped and may still be running: %s", execution_id, error)
 
 
 def _stop(client: ServiceClient, execution_id: str, workflow_id: str | None) -> Fate:
