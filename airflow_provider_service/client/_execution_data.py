@@ -255,6 +255,16 @@ def current_node(execution: Execution) -> str | None:
     return _text(_at(_stack(execution), 0, "node", "name"))
 
 
+def awaited_event(execution: Execution) -> str | None:
+    """What the current node waits for, in words; None for a mere time, or if the data does not show it."""
+    node = _at(_stack(execution), 0, "node")
+    kind, parameters = _at(node, "type"), _at(node, "parameters")
+    if _at(parameters, "operation") == "sendAndWait":
+        return "an answer to its message"
+    resume = "form" if kind == "n8n-nodes-base.form" else kind == "n8n-nodes-base.wait" and _at(parameters, "resume")
+    return {"form": "a form to be submitted", "webhook": "a call of its webhook"}.get(str(resume))
+
+
 def names_that_ran(execution: Execution) -> list[str]:
     """The names of the nodes that have run, as the service orders them."""
     return list(_runs(execution))

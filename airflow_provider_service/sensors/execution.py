@@ -190,7 +190,7 @@ class ServiceExecutionSensor(ServiceBaseSensor):
         if outcome.url:
             ServiceExecutionLink().push(context, outcome.url)
         with failure_reported(context):
-            return self._settle(self._explained(outcome))
+            return self._settle(outcome)
 
     def _wait_until(self, deadline: float, execution_id: str, workflow_id: str | None = None) -> Wait:
         return Wait(
@@ -233,17 +233,17 @@ class ServiceExecutionSensor(ServiceBaseSensor):
         return outcome or (watch.timed_out() if is_over else None)
 
     def _explained(self, outcome: Outcome) -> Outcome:
-        from airflow_provider_service._core.waits.watch import explained
+        from airflow_provider_service._core.waits.watch import explained, where_it_waits
         from airflow_provider_service.hooks.service import ServiceHook
 
-        if outcome.verdict != "failed":
+        if outcome.verdict not in ("failed", "timed_out"):
             return outcome
         try:
             config = ServiceHook(self.service_conn_id).config
         except Exception:
             self.log.exception("Connection '%s' cannot be used, so the failure is not explained", self.service_conn_id)
             return outcome
-        return explained(config, outcome)
+        return (explained if outcome.verdict == "failed" else where_it_waits)(config, outcome)
 
     def _link(self, context: Context, client: ServiceClient, watch: Watch) -> None:
         if watch.workflow_id and not self._is_linked:
@@ -254,6 +254,7 @@ class ServiceExecutionSensor(ServiceBaseSensor):
             self._is_linked = True
 
     def _settle(self, outcome: Outcome) -> dict[str, Any]:
+        outcome = self._explained(outcome)
         if outcome.verdict == "timed_out":
             outcome = outcome._replace(message=f"{outcome.message}; it was not stopped. To wait longer, raise timeout")
         result = settle(outcome, soft_fail=self.soft_fail, never_fail=self.never_fail)

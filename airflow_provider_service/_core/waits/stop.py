@@ -92,12 +92,14 @@ def stop_overdue(client: ServiceClient, outcome: Outcome, wait: Wait) -> Outcome
     :param wait: the wait.
     :returns: the outcome that counts.
     """
-    from airflow_provider_service._core.waits.watch import Watch
+    from airflow_provider_service._core.waits.watch import Watch, where_it_waits
     from airflow_provider_service.client import ServiceClient
 
     if outcome.verdict != "timed_out" and not outcome.is_overdue:
         return outcome
     config = client.transport.config
+    if outcome.verdict == "timed_out":
+        outcome = where_it_waits(in_a_hurry(config), outcome)
     fate = stop_execution(in_a_hurry(config), outcome.execution_id, workflow_id=wait.expected_workflow_id)
     # If the service does not answer, retries would take a minute.
     is_reachable = fate != "could NOT be stopped" and not outcome.is_overdue

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_MESSAGE_CHARS = 1000
+# The service stores this year for a wait without a limit.
+ENDLESS_YEAR = 3000
 
 
 # Two waits for the same execution are two waits, so none equals another. The slots are explicit and no field has a
@@ -291,3 +293,21 @@ def explained(config: ServiceConfig, outcome: Outcome) -> Outcome:
     parts = [outcome.message, f" {where} node '{node}'" if node else "", f": {message}" if message else ""]
     text = "".join(parts)[:MAX_MESSAGE_CHARS]
     return outcome._replace(message=f"{text} - {outcome.url}" if outcome.url else text)
+
+
+def where_it_waits(config: ServiceConfig, outcome: Outcome) -> Outcome:
+    """Add to a wait that timed out the node at which its execution sleeps, and for what, if that can be read."""
+    from airflow_provider_service._core.runs.nodes import read_small
+    from airflow_provider_service.client._execution_data import awaited_event, current_node
+
+    try:
+        execution = read_small(config, outcome.execution_id, config.max_answer_mib)
+    except errors.ServiceError:
+        return outcome
+    if execution.status != "waiting" or outcome.workflow_id not in (None, execution.workflow_id):
+        return outcome
+    node, event, until = current_node(execution), awaited_event(execution), execution.wait_till
+    where = f" at node '{node}'"[:MAX_MESSAGE_CHARS] if node else ""
+    what = f" for {event}" if event else ""
+    limit = f" until {until.isoformat(timespec='seconds')}" if until and until.year < ENDLESS_YEAR else ""
+    return outcome._replace(message=f"{outcome.message}, but was waiting{where}{what}{limit}")
