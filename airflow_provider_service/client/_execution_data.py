@@ -115,10 +115,12 @@ def read_state(
     :returns: the execution, and why it cannot be read by its id, if so.
     :raises ServiceServerError: it cannot be read by its id, and no list shows it.
     """
+    from airflow_provider_service.client.models._executions import number_of
+
     try:
         return client.executions.get(execution_id), None
     except ServiceServerError as error:
-        found = None if error.repeat_may_help else _listed(client, int(execution_id), workflow_id)
+        found = None if error.repeat_may_help else _listed(client, number_of(execution_id), workflow_id)
         if found is None:
             raise
         return found, error

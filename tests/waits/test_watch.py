@@ -195,6 +195,15 @@ def test_stopping_ends_what_has_not_ended(
         assert client.executions.get(one).status == "canceled"
 
 
+def test_an_execution_that_the_service_cannot_read_by_its_id_is_stopped(
+    simulator: ServiceSimulator, workflow_id: str, client: ServiceClient
+) -> None:
+    one = simulator.start_execution(workflow_id)
+    simulator.inject("status", times=None, method="GET", path=rf"/executions/{one}$", status=500)
+
+    assert stop_execution(client.transport.config, one, workflow_id=workflow_id) == "was stopped"
+
+
 @pytest.mark.real_time  # sockets wait in real time
 def test_stopping_takes_one_short_request(
     simulator: ServiceSimulator, workflow_id: str, client: ServiceClient, monkeypatch: pytest.MonkeyPatch

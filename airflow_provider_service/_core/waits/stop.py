@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from airflow_provider_service.client import errors
+from airflow_provider_service.client._execution_data import read_state
 from airflow_provider_service.client.models._statuses import ENDED_STATUSES
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def log_failure(execution_id: str, error: Exception) -> None:
 def _stop(client: ServiceClient, execution_id: str, workflow_id: str | None) -> Fate:
     try:
         if workflow_id is not None:
-            found = client.executions.get(execution_id).workflow_id
+            found = read_state(client, execution_id, workflow_id)[0].workflow_id
             if found not in (None, workflow_id):
                 what = f"workflow '{workflow_id}' is not stopped: at {client.base_url}, it is one of '{found}'"
                 log.error("Execution %s of %s", execution_id, what)
@@ -80,7 +81,7 @@ def _stop(client: ServiceClient, execution_id: str, workflow_id: str | None) -> 
 
 def _is_active(client: ServiceClient, execution_id: str) -> bool:
     try:
-        return client.executions.get(execution_id).status not in ENDED_STATUSES
+        return read_state(client, execution_id)[0].status not in ENDED_STATUSES
     except errors.ServiceNotFoundError:
         return False
 
