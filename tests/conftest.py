@@ -172,11 +172,12 @@ def database_without_runs(database: None) -> None:
     """The database without the triggers and XComs that the DAGs of other tests in this process have left."""
     from airflow.utils.session import create_session
 
-    from airflow_provider_service.plugins._database import Trigger, XComModel
+    from airflow_provider_service.plugins._airflow_tables import Trigger
+    from tests.airflow_tables import xcoms
 
     with create_session() as session:
-        for model in (Trigger, XComModel):
-            session.execute(model.__table__.delete())
+        for table in (Trigger.__table__, xcoms()):
+            session.execute(table.delete())
 
 
 @pytest.fixture(scope="session")

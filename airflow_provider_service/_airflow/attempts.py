@@ -15,6 +15,8 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowSkipExc
 from airflow_provider_service.client.errors import ServiceError, ServiceTaskKilledError
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from airflow.providers.common.compat.sdk import Context
 
 log = logging.getLogger(__name__)
@@ -23,10 +25,18 @@ log = logging.getLogger(__name__)
 ATTEMPTS_KEY = "service_attempts"
 #: Key of the XCom with the reason why the latest attempt has failed.
 REASON_KEY = "service_failure"
+#: Key of the XCom with what the list of executions shows of the execution, beside its link.
+EXECUTION_KEY = "service_execution"
 #: Maximum length of a reason, in characters.
 MAX_REASON_CHARS = 1_000
 #: Number of attempts that are kept: the latest ones.
 MAX_ATTEMPTS = 50
+
+
+def push_execution(context: Context, execution_id: str, **known: datetime | str | None) -> None:
+    """Push what is known of the execution: ``started_at``, ``stopped_at`` and ``workflow_name``."""
+    texts = {name: value if isinstance(value, str) else value.isoformat() for name, value in known.items() if value}
+    context["ti"].xcom_push(key=EXECUTION_KEY, value={"execution_id": execution_id, **texts})
 
 
 def keep(context: Context, name: Literal["execution", "reason"], text: str) -> None:

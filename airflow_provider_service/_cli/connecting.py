@@ -32,7 +32,6 @@ def connected(screen: Screen, conn_id: str | None, uri: str | None, *, option: s
     :raises UsageError: an option is empty, or it is not clear which instance is meant.
     :raises ServiceConfigError: the connection does not exist or cannot be used.
     """
-    from airflow_provider_service._airflow.connection import connection_of
     from airflow_provider_service.hooks.service import ServiceHook
 
     require_text(f"{option}conn-id", conn_id)
@@ -46,8 +45,7 @@ def connected(screen: Screen, conn_id: str | None, uri: str | None, *, option: s
         _open(hook, name)
         screen.hide(list(hook.config.keys))
         if not screen.as_json:
-            found = connection_of(name, hook.get_connection).conn_id  # the default id stands for several
-            screen.note(f"{'Source' if option else 'Instance'}: {hook.config.base_url} ({found})")
+            screen.note(f"{'Source' if option else 'Instance'}: {hook.config.base_url} ({hook.resolved_conn_id})")
         yield hook
 
 

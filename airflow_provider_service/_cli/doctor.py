@@ -60,18 +60,26 @@ def _print_what_airflow_knows(screen: Screen, base_url: str) -> None:
     from sqlalchemy.exc import SQLAlchemyError
 
     from airflow_provider_service._core.pages.connection_view import SHOWN_RUNS, runs_table, waits_table
-    from airflow_provider_service.plugins import _database as airflow_database
+    from airflow_provider_service.plugins import _airflow_tables
 
+    no_waits: list[str] = []
     try:
-        tables = [
-            waits_table(airflow_database.waits(), clock().utcnow()),
-            runs_table(airflow_database.latest_runs(airflow_database.executions().known, base_url)[:SHOWN_RUNS]),
-        ]
+        waits, executions = _airflow_tables.waits(no_waits), _airflow_tables.executions()
     except (SQLAlchemyError, RuntimeError) as error:  # no database here, or one that this process may not use
         screen.line(f"\nAirflow's database cannot be read here ({type(error).__name__}).")
         return
-    for table in tables:
-        _print_table(screen, table)
+    if no_waits and executions.lacks:
+        screen.line("\nAirflow's database cannot be read here.")
+        return
+    runs = _airflow_tables.latest_runs(executions.known, base_url)[:SHOWN_RUNS]
+    for lacks, table in (
+        (no_waits, waits_table(waits, clock().utcnow())),
+        (executions.lacks, runs_table(runs)),
+    ):
+        for one in lacks:
+            screen.line(f"\n{one}")
+        if table.rows or not lacks:
+            _print_table(screen, table)
 
 
 def _print_table(screen: Screen, table: Table) -> None:

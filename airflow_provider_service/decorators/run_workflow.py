@@ -67,9 +67,9 @@ class ServiceWorkflowDecoratedOperator(DecoratedOperator, ServiceRunWorkflowOper
         """Push a value; Airflow 3.0 requires this method of the operator of every decorator."""
         context["ti"].xcom_push(key=key, value=value)
 
-    def execute_complete(self, context: Context, event: Any) -> Any:
+    def execute_complete(self, context: Context, event: Any, workflow_name: str | None = None) -> Any:
         """End the task according to the event of the trigger; the function is not called again."""
-        return _only_output(super().execute_complete(context, event))
+        return _only_output(super().execute_complete(context, event, workflow_name))
 
 
 def _only_output(result: RunResult) -> Any:

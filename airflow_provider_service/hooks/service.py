@@ -57,6 +57,8 @@ class ServiceHook(Resources, BaseHook):
     default_conn_name = "service_default"
     conn_type = "service"
     hook_name = "Service"
+    #: Id of the connection that was found, since the default id stands for several; None before that.
+    resolved_conn_id: str | None = None
 
     def __init__(self, service_conn_id: str = default_conn_name, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -87,10 +89,15 @@ class ServiceHook(Resources, BaseHook):
         :raises AirflowNotFoundException: there is no such connection.
         :raises ServiceConfigError: a field of the connection is unknown, missing or invalid.
         """
-        config = config_of(connection_of(self.service_conn_id, self.get_connection))
+        config = config_of(connection_of(self.service_conn_id, self._get_candidate))
         for key in config.keys:
             mask_secret(key)
         return config
+
+    def _get_candidate(self, conn_id: str) -> Any:
+        connection = self.get_connection(conn_id)
+        self.resolved_conn_id = conn_id
+        return connection
 
     @cached_property
     def client(self) -> ServiceClient:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service._airflow.arguments import one_of, require_flag
-from airflow_provider_service._airflow.attempts import failure_reported
+from airflow_provider_service._airflow.attempts import failure_reported, push_execution
 from airflow_provider_service._airflow.fail_without_retry import fail_without_retry
 from airflow_provider_service._airflow.task_arguments import ON_VANISHED
 from airflow_provider_service.client.errors import ServiceTaskKilledError
@@ -50,6 +50,8 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         self._ending: EndingTask | None = None
         self._start: IdempotentStart | None = None
         self._outcome: Outcome | None = None
+        #: Name of the workflow, once this process has read it.
+        self.known_name: str | None = None
 
     @abstractmethod
     def begin(self, context: Context, start: IdempotentStart) -> tuple[str, str]:
@@ -113,18 +115,23 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         url = self.link_to(context, ServiceExecutionLink(), EXECUTION_PAGE, workflow_id, execution_id)
         context["ti"].xcom_push(key=EXECUTION_ID_KEY, value=execution_id)
         self.log.info("Execution %s: %s", execution_id, url)
+        name = {"workflow_name": self.known_name} if self.known_name else {}
         if not self.wait_for_completion:
+            if name:
+                push_execution(context, execution_id, **name)
             return started(hook.config.base_url, workflow_id, execution_id)
-        return self._finish(self.wait(execution_id, workflow_id, deadline))
+        outcome = self.wait(context, execution_id, workflow_id, deadline, **name)
+        return self._finish(context, outcome, **name)
 
-    def execute_complete(self, context: Context, event: Any) -> RunResult:
+    def execute_complete(self, context: Context, event: Any, workflow_name: str | None = None) -> RunResult:
         """Finish the task with the outcome in the trigger's event."""
         from airflow_provider_service._core.waits.outcome import Outcome
 
         with failure_reported(context), fail_without_retry():
             outcome = Outcome.from_event(event)
             # Meanwhile, the connection may lead to another server, whose execution must not be stopped.
-            return cast("RunResult", self._finish(outcome, expected_workflow_id=outcome.workflow_id))
+            result = self._finish(context, outcome, workflow_name, expected_workflow_id=outcome.workflow_id)
+            return cast("RunResult", result)
 
     def on_kill(self) -> None:
         """End the wait; with ``cancel_on_kill``, also stop the execution if a person or a time limit ended the task."""
@@ -153,12 +160,21 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         if self._ending is not None and self.cancel_on_kill:
             self._ending.settle(in_signal=in_signal)
 
-    def _finish(self, outcome: Outcome, *, expected_workflow_id: str | None = None) -> dict[str, Any]:
+    def _finish(
+        self,
+        context: Context,
+        outcome: Outcome,
+        workflow_name: str | None = None,
+        *,
+        expected_workflow_id: str | None = None,
+    ) -> dict[str, Any]:
         from airflow_provider_service._core.waits.stop import stop_overdue
         from airflow_provider_service._core.waits.watch import explained
 
         wait = self._wait_for(outcome.execution_id, expected_workflow_id)
-        self._outcome = explained(self.hook.config, stop_overdue(self.hook.client, outcome, wait))
+        outcome = stop_overdue(self.hook.client, outcome, wait)
+        outcome.push_times(context, workflow_name)
+        self._outcome = explained(self.hook.config, outcome)
         return self._result(self._outcome)
 
     def _result(self, outcome: Outcome) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._airflow.arguments import SECONDS_OR_ZERO, read_seconds, require_flag
+from airflow_provider_service._airflow.attempts import push_execution
 from airflow_provider_service.client.errors import ServiceTaskKilledError
 from airflow_provider_service.links.service import WORKFLOW_PAGE, ServiceExecutionLink, ServiceWorkflowLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
@@ -97,7 +98,9 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         """Point the task's link at the workflow, even if it cannot be started."""
         self.link_to(context, ServiceWorkflowLink(), WORKFLOW_PAGE, workflow_id)
 
-    def wait(self, execution_id: str, workflow_id: str | None, deadline: float, **resumed_with: Any) -> Outcome:
+    def wait(
+        self, context: Context, execution_id: str, workflow_id: str | None, deadline: float, **resumed_with: Any
+    ) -> Outcome:
         """Wait in the worker; or, if deferrable, read the execution once and leave the rest to the triggerer.
 
         :param execution_id: the execution.
@@ -110,7 +113,14 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         from airflow_provider_service._core.waits.watch import poll_here
 
         wait = self._wait_for(execution_id, workflow_id, deadline)
-        outcome = poll_here(self.hook.config, wait, self._killed, only_once=self.deferrable)
+        name = resumed_with.get("workflow_name")
+        outcome = poll_here(
+            self.hook.config,
+            wait,
+            self._killed,
+            only_once=self.deferrable,
+            began=lambda moment: push_execution(context, execution_id, started_at=moment, workflow_name=name),
+        )
         if self._killed.is_set():
             raise ServiceTaskKilledError(f"the task was killed while execution {execution_id} had not ended")
         if outcome is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service._airflow.arguments import OPTIONAL_FLAG, one_of
-from airflow_provider_service._airflow.attempts import failure_reported
+from airflow_provider_service._airflow.attempts import failure_reported, push_execution
 from airflow_provider_service._airflow.fail_without_retry import fail_without_retry
 from airflow_provider_service._airflow.settings import DEFAULT_DEFERRABLE
 from airflow_provider_service._airflow.task_arguments import DAY_SECONDS, FAULT_TOLERANCE_SECONDS, POLL_SECONDS
@@ -175,7 +175,10 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
         if execution.status in ENDED_STATUSES or not self.wait_for_completion:
             return self._report(execution.id, execution.status, stopped, url)
         return self._ended(
-            self.wait(execution.id, execution.workflow_id, deadline, stopped=stopped, url=url), stopped, url
+            context,
+            self.wait(context, execution.id, execution.workflow_id, deadline, stopped=stopped, url=url),
+            stopped,
+            url,
         )
 
     def execute_complete(self, context: Context, event: Any, stopped: bool, url: str) -> StopResult:
@@ -183,7 +186,7 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
         from airflow_provider_service._core.waits.outcome import Outcome
 
         with failure_reported(context), fail_without_retry():
-            return self._ended(Outcome.from_event(event), stopped, url)
+            return self._ended(context, Outcome.from_event(event), stopped, url)
 
     def _stop(self) -> bool:
         from airflow_provider_service._core.waits.stop import NOT_ALLOWED
@@ -210,11 +213,13 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
         if not execution.workflow_id:
             return None
         self.link_workflow(context, execution.workflow_id)
+        push_execution(context, execution.id, started_at=execution.started_at, stopped_at=execution.stopped_at)
         return self.link_to(context, ServiceExecutionLink(), EXECUTION_PAGE, execution.workflow_id, execution.id)
 
-    def _ended(self, outcome: Outcome, stopped: bool, url: str | None) -> StopResult:
+    def _ended(self, context: Context, outcome: Outcome, stopped: bool, url: str | None) -> StopResult:
         from airflow_provider_service._core.waits.outcome import settle
 
+        outcome.push_times(context)
         if outcome.verdict == "unobservable":
             settle(outcome)  # raises
         if outcome.verdict == "timed_out":

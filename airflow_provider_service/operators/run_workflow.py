@@ -224,6 +224,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
 
         workflow = self.hook.workflows.get(WORKFLOW.required_id_in(self, self.hook))
         self.link_workflow(context, workflow.id)
+        self.known_name = workflow.name
         request = RunRequest(
             workflow,
             payload=self.payload,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from concurrent.futures import Future
 from functools import partial
 from itertools import islice
@@ -22,15 +22,13 @@ from airflow_provider_service._core.pages.checkup import Finding, Verdict
 from airflow_provider_service._core.pages.connection_view import SHOWN_RUNS, ConnectionView
 from airflow_provider_service._core.pages.snapshots import Snapshots, TooManyReadsError
 from airflow_provider_service.client._clock import clock
-from airflow_provider_service.plugins import _answers
-from airflow_provider_service.plugins import _database as airflow_database
+from airflow_provider_service.plugins import _airflow_tables, _answers
+from airflow_provider_service.plugins._airflow_tables import Executions
 from airflow_provider_service.plugins._execution_pages import read_executions
 from airflow_provider_service.plugins._task_pages import config_of, within
 
 if TYPE_CHECKING:
     from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
-
-    from airflow_provider_service._core.pages.executions import TaskExecution
 
 #: Seconds for which an examination of a connection is kept.
 KEEP_CHECKUP_SECONDS = 30.0
@@ -54,13 +52,14 @@ def snapshots(processes: int) -> Snapshots[Checkup]:
 
 async def connections_page(request: Request, user: GetUserDep) -> Response:
     """List the connections that the user may read, and examine some; the page renews itself until that is done."""
-    there = await run_in_threadpool(airflow_database.connections, partial(_readable, user))
+    lacks: list[str] = []
+    there = await run_in_threadpool(_airflow_tables.connections, partial(_readable, user), lacks)
     verdicts = {one: _verdict_so_far(request, one) for one in there[:MAX_EXAMINED]}
-    return await run_in_threadpool(_list, request, there, verdicts)
+    return await run_in_threadpool(_list, request, there, verdicts, lacks)
 
 
-def _list(request: Request, there: list[str], verdicts: dict[str, Verdict | None]) -> Response:
-    return _answers.page(request, listing.connections_part(there, verdicts), "Connections to the service")
+def _list(request: Request, there: list[str], verdicts: dict[str, Verdict | None], lacks: list[str]) -> Response:
+    return _answers.page(request, listing.connections_part(there, verdicts, lacks), "Connections to the service")
 
 
 def _verdict_so_far(request: Request, connection_id: str) -> Verdict | None:
@@ -84,7 +83,7 @@ async def connection_page(request: Request, connection_id: str, user: GetUserDep
         done = _found(examination)
     else:
         done = _found(examination)
-    known = () if done.base_url is None else (await read_executions(request)).known
+    known = Executions([], is_complete=True) if done.base_url is None else await read_executions(request)
     return await run_in_threadpool(_page, request, user, connection_id, done, known)
 
 
@@ -104,17 +103,17 @@ def _found(examination: Future[Checkup]) -> Checkup:
         return Checkup([Finding("connection", "FAIL", f"it cannot be used: {reading.error_text(error)}")])
 
 
-def _page(
-    request: Request, user: BaseUser, connection_id: str, done: Checkup, known: Iterable[TaskExecution]
-) -> Response:
-    runs = () if done.base_url is None else airflow_database.latest_runs(known, done.base_url)
+def _page(request: Request, user: BaseUser, connection_id: str, done: Checkup, executions: Executions) -> Response:
+    runs = () if done.base_url is None else _airflow_tables.latest_runs(executions.known, done.base_url)
+    lacks = list(executions.lacks)
     view = ConnectionView(
         connection_id,
         checkup.complete(done.findings),
         done.base_url,
-        waits=airflow_database.waits(),
+        waits=_airflow_tables.waits(lacks),
         runs=list(islice(_answers.readable(request, user, runs), SHOWN_RUNS)),
         made_at=clock().utcnow(),
+        lacks=lacks,
     )
     part = listing.connection_part(view, airflow=settings.base_path())
     return _answers.page(request, part, f"Connection {connection_id}")

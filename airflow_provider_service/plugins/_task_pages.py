@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -13,8 +14,8 @@ from airflow_provider_service._core.pages import reading, rendering
 from airflow_provider_service._core.pages.reading import ExecutionReading
 from airflow_provider_service._core.pages.snapshots import Snapshots, TooManyReadsError
 from airflow_provider_service.client._clock import clock
-from airflow_provider_service.plugins import _task_instance
-from airflow_provider_service.plugins._task_instance import Found
+from airflow_provider_service.plugins import _airflow_tables
+from airflow_provider_service.plugins._airflow_tables import Found
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.pages.task_view import TaskView
@@ -65,7 +66,7 @@ class TaskPages:
         :param root: path below which the page's files are.
         :param whole: whether to get the whole page, instead of only the part that changes.
         """
-        found = await within(None, self._tasks.look(key, lambda _: _task_instance.find(*key)))
+        found = await within(None, self._tasks.look(key, lambda _: _airflow_tables.find(*key)))
         if found is None:
             return None
         seen = None if found.address is None else await self._seen(found.task.service_conn_id, found.address)
@@ -123,22 +124,26 @@ def config_of(service_conn_id: str) -> ServiceConfig:
 def _read(
     last: ExecutionReading | None, *, service_conn_id: str, address: ExecutionAddress, show_data: bool
 ) -> ExecutionReading:
+    from airflow_provider_service.hooks.service import ServiceHook
+
+    hook = ServiceHook(service_conn_id)
     seen = reading.see(
-        partial(config_of, service_conn_id),
+        lambda: hook.config,
         address.execution_id,
         last,
         base_url=address.base_url,
         show_data=show_data,
     )
-    return rendering.drawn(seen)
+    return rendering.drawn(replace(seen, conn_id=hook.resolved_conn_id))
 
 
 def _packed(
     found: Found, seen: ExecutionReading | None, root: str, *, whole: bool, problem: str | None = None
 ) -> Packed:
     task, address, evidence = found
-    why_hidden = evidence.why_hidden(seen, address.workflow_id) if seen is not None and address is not None else None
-    if seen is not None:
+    why_hidden = None
+    if seen is not None and address is not None and evidence is not None:
+        why_hidden = evidence.why_hidden(seen, address.workflow_id)
         task = task.started_by(evidence.started_by(seen))
     part = rendering.task_part(task, seen, why_hidden, root=root, problem=problem)
     html = rendering.page(part, f"{task.task_id}: execution", root, takes="try_number") if whole else part.html

@@ -14,7 +14,7 @@ from airflow_provider_service._airflow.arguments import (
     require_context,
     require_output,
 )
-from airflow_provider_service._airflow.attempts import failure_reported, kept
+from airflow_provider_service._airflow.attempts import failure_reported, kept, push_execution
 from airflow_provider_service._airflow.fail_without_retry import fail_without_retry
 from airflow_provider_service._airflow.settings import DEFAULT_DEFERRABLE
 from airflow_provider_service._airflow.task_arguments import (
@@ -149,7 +149,7 @@ class ServiceExecutionSensor(ServiceBaseSensor):
         if not self.deferrable:
             return self._execute_in_worker(context)
         outcome = self._observe(context)
-        return self._settle(outcome) if outcome else self._defer()
+        return self._settle(context, outcome) if outcome else self._defer()
 
     def _workflow_seen_before(self, context: Context, execution_id: str) -> str | None:
         """The execution's workflow, as this attempt has seen it before it was rescheduled; None if unknown."""
@@ -161,7 +161,7 @@ class ServiceExecutionSensor(ServiceBaseSensor):
             return self._poke_until_done(context)
         except Ended as end:
             outcome = end.outcome
-        return self._settle(outcome)
+        return self._settle(context, outcome)
 
     def poke(self, context: Context) -> PokeReturnValue:
         """Read the execution once.
@@ -175,7 +175,7 @@ class ServiceExecutionSensor(ServiceBaseSensor):
         # The output is read after the wait, so that a fault in reading it is not a fault of the wait.
         if outcome and (outcome.verdict != "succeeded" or self.return_output != "none"):
             raise Ended(outcome)
-        return PokeReturnValue(is_done=outcome is not None, xcom_value=outcome and self._settle(outcome))
+        return PokeReturnValue(is_done=outcome is not None, xcom_value=outcome and self._settle(context, outcome))
 
     def execute_complete(self, context: Context, event: Any) -> dict[str, Any]:
         """End the task according to the event of the trigger."""
@@ -190,7 +190,7 @@ class ServiceExecutionSensor(ServiceBaseSensor):
         if outcome.url:
             ServiceExecutionLink().push(context, outcome.url)
         with failure_reported(context):
-            return self._settle(outcome)
+            return self._settle(context, outcome)
 
     def _wait_until(self, deadline: float, execution_id: str, workflow_id: str | None = None) -> Wait:
         return Wait(
@@ -224,7 +224,7 @@ class ServiceExecutionSensor(ServiceBaseSensor):
                 pause = max(min(self.poll_interval, FAULT_PAUSE_SECONDS), watch.asked_pause)
                 clock().sleep(pause, self._wait.deadline)
                 outcome = watch.poll(client)
-            self._link(context, client, watch)
+            self._link(context, client, watch, is_active=outcome is None)
         self._is_unreadable = watch.is_unreadable
         if watch.workflow_id:
             self._wait = replace(self._wait, expected_workflow_id=watch.workflow_id)
@@ -245,15 +245,18 @@ class ServiceExecutionSensor(ServiceBaseSensor):
             return outcome
         return (explained if outcome.verdict == "failed" else where_it_waits)(config, outcome)
 
-    def _link(self, context: Context, client: ServiceClient, watch: Watch) -> None:
+    def _link(self, context: Context, client: ServiceClient, watch: Watch, *, is_active: bool) -> None:
         if watch.workflow_id and not self._is_linked:
             url = execution_url(client.base_url, watch.workflow_id, watch.execution_id)
             ServiceExecutionLink().push(context, url)
             ServiceWorkflowLink().push(context, page_url(client.base_url, WORKFLOW_PAGE, watch.workflow_id))
+            if is_active:
+                push_execution(context, watch.execution_id, started_at=watch.started_at)
             self.log.info("Waiting for execution %s: %s", watch.execution_id, url)
             self._is_linked = True
 
-    def _settle(self, outcome: Outcome) -> dict[str, Any]:
+    def _settle(self, context: Context, outcome: Outcome) -> dict[str, Any]:
+        outcome.push_times(context)
         outcome = self._explained(outcome)
         if outcome.verdict == "timed_out":
             outcome = outcome._replace(message=f"{outcome.message}; it was not stopped. To wait longer, raise timeout")

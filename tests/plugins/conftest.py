@@ -79,19 +79,17 @@ def put_task(dag_run: int) -> Iterator[Callable[..., str]]:
     """
     from airflow.models.renderedtifields import RenderedTaskInstanceFields
     from airflow.models.taskinstance import TaskInstance
-    from airflow.models.taskinstancehistory import TaskInstanceHistory
-    from airflow.models.xcom import XComModel
     from airflow.utils.session import create_session
 
-    # Before Airflow 3.2, ids of task instances are texts.
-    id_type = TaskInstance.__table__.c.id.type.python_type
+    from tests.airflow_tables import ATTEMPTS_ARE_INSTANCES, key_in, new_id, xcoms
 
-    def new_id() -> Any:
-        return uuid.uuid4() if id_type is uuid.UUID else str(uuid.uuid4())
+    instances, fields_table = TaskInstance.__table__, RenderedTaskInstanceFields.__table__
+    if not ATTEMPTS_ARE_INSTANCES:
+        from airflow.models.taskinstancehistory import TaskInstanceHistory
 
-    def insert(model: Any, **values: Any) -> None:
+    def insert(table: Any, **values: Any) -> None:
         with create_session() as session:
-            session.execute(model.__table__.insert().values(**values))
+            session.execute(table.insert().values(**values))
 
     def put(
         state: str | None = "deferred",
@@ -106,37 +104,41 @@ def put_task(dag_run: int) -> Iterator[Callable[..., str]]:
     ) -> str:
         task_id = task_id or f"task_{uuid.uuid4().hex}"
         key = {"dag_id": DAG, "run_id": RUN, "task_id": task_id, "map_index": map_index}
-        row = {**key, "pool": "default_pool", "pool_slots": 1}
-        insert(TaskInstance, **row, id=new_id(), state=state, try_number=attempts, start_date=BEGAN)
+        row = {**key_in(instances, key), "pool": "default_pool", "pool_slots": 1}
+        own_id = new_id()
+        insert(instances, **row, id=own_id, state=state, try_number=attempts, start_date=BEGAN)
         for number in range(1, attempts):
             ended = BEGAN + timedelta(seconds=number)
-            insert(
-                TaskInstanceHistory,
-                **row,
-                task_instance_id=new_id(),
-                state="failed",
-                try_number=number,
-                start_date=BEGAN,
-                end_date=ended,
-            )
+            earlier = {**row, "state": "failed", "try_number": number, "start_date": BEGAN, "end_date": ended}
+            if ATTEMPTS_ARE_INSTANCES:
+                insert(instances, **earlier, working_set=None, id=new_id())
+            else:
+                insert(TaskInstanceHistory.__table__, **earlier, task_instance_id=new_id())
+        owner = {"task_instance_id": own_id} if ATTEMPTS_ARE_INSTANCES else key
         if fields is not None:
-            insert(RenderedTaskInstanceFields, **key, rendered_fields=fields)
+            insert(fields_table, **owner, rendered_fields=fields)
         for name, value in (links or {}).items():
-            insert(XComModel, **key, dag_run_id=dag_run, key=name, value=value, timestamp=BEGAN)
+            owner_of_xcom = owner if ATTEMPTS_ARE_INSTANCES else {**owner, "dag_run_id": dag_run}
+            insert(xcoms(), **owner_of_xcom, key=name, value=value, timestamp=BEGAN)
         if isinstance(saved, dict):
             saved = {"key": key_of(SimpleNamespace(**key, try_number=1), None).task, **saved}
         for name, state in ((STATE_KEY, saved), (ATTEMPTS_KEY, kept)):
             if state is not None:
                 from airflow.models.task_state_store import TaskStateStoreModel
 
-                insert(TaskStateStoreModel, **key, dag_run_id=dag_run, key=name, value=json.dumps(state))
+                table = TaskStateStoreModel.__table__
+                insert(table, **key_in(table, key), dag_run_id=dag_run, key=name, value=json.dumps(state))
         index = "{MAP_INDEX}" if map_index < 0 else str(map_index)
         return f"/service-pages/dags/{DAG}/runs/{RUN}/tasks/{task_id}/{index}"
 
     yield put
     with create_session() as session:
-        for model in (XComModel, RenderedTaskInstanceFields, TaskInstanceHistory, TaskInstance):
-            session.execute(model.__table__.delete().where(model.dag_id == DAG))
+        own = instances.select().with_only_columns(instances.c.id).where(instances.c.dag_id == DAG)
+        for table in (xcoms(), fields_table):
+            is_own = table.c.task_instance_id.in_(own) if ATTEMPTS_ARE_INSTANCES else table.c.dag_id == DAG
+            session.execute(table.delete().where(is_own))
+        for table in [instances] if ATTEMPTS_ARE_INSTANCES else [TaskInstanceHistory.__table__, instances]:
+            session.execute(table.delete().where(table.c.dag_id == DAG))
 
 
 @pytest.fixture

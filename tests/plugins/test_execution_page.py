@@ -288,3 +288,15 @@ def test_data_is_shown_only_where_the_deployment_says_so(reader, waiting_task, s
 
     assert PAYLOAD in text
     assert simulator.api_key not in text
+
+
+def test_the_connection_that_was_used_is_named_and_linked(browser_of, waiting_task, start, simulator, monkeypatch):
+    monkeypatch.setenv("AIRFLOW_CONN_N8N_DEFAULT", simulator.connection_json())
+    monkeypatch.delenv("AIRFLOW_CONN_SERVICE_DEFAULT")
+    reader, path = browser_of("ADMIN"), waiting_task(simulator.base_url, *start("waits"))
+
+    text = reader.get(path).text
+
+    assert "service_default" not in text
+    [link] = re.findall('Read with the connection <a href="([^"]+)"[^>]*>n8n_default</a>', text)
+    assert "All checks passed" in reader.get(link).text

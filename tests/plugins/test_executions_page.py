@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_service._airflow.attempts import EXECUTION_KEY
 from airflow_provider_service._core.pages.executions import SHOWN
 from tests import airflow_features
 from tests.pages.conftest import HOSTILE
@@ -21,6 +22,8 @@ pytestmark = [airflow_features.pages, pytest.mark.usefixtures("database_without_
 PREFIX, PAGE = "/service-pages", "/executions"
 PAGES_OF_DAG = (f"/dags/{DAG}/executions", f"/dags/{DAG}/runs/{RUN}/executions")
 SERVER = "https://service.example.com"
+LONGER = timedelta(seconds=7)
+_AS_IT_WAS = object()
 
 
 @pytest.fixture
@@ -38,7 +41,11 @@ def app(airflow_app: Any) -> Any:
 
 @pytest.fixture
 def put(put_task: Callable[..., str]) -> Callable[..., str]:
-    """``put(state, workflow_id, seconds, began=...)`` puts a task instance that ran an execution; returns its id."""
+    """``put(state, workflow_id, seconds, began=...)`` puts a task instance that ran an execution; returns its id.
+
+    ``told`` is what the task has pushed about the execution, if it is not its start and its end; None for nothing, as
+    before such things were pushed. The task itself takes ``LONGER`` than the execution.
+    """
     from airflow.models.taskinstance import TaskInstance
     from airflow.utils.session import create_session
 
@@ -50,16 +57,23 @@ def put(put_task: Callable[..., str]) -> Callable[..., str]:
         began: datetime = BEGAN,
         name: str | None = None,
         server: str = SERVER,
+        told: Any = _AS_IT_WAS,
         **more: Any,
     ) -> str:
         execution_id = uuid.uuid4().hex
         url = f"{server}/workflow/{workflow_id}/executions/{execution_id}"
-        fields = None if name is None else {"workflow_name": name}
-        task_id = put_task(state, links={"_link_ServiceExecutionLink": url}, fields=fields, **more).split("/")[-2]
+        links: dict[str, Any] = {"_link_ServiceExecutionLink": url}
         ended = None if seconds is None else began + timedelta(seconds=seconds)
+        if told is _AS_IT_WAS:
+            told = {"started_at": began.isoformat(), **({} if ended is None else {"stopped_at": ended.isoformat()})}
+        if told is not None:
+            links[EXECUTION_KEY] = {"execution_id": execution_id, **told} if isinstance(told, dict) else told
+        fields = None if name is None else {"workflow_name": name}
+        task_id = put_task(state, links=links, fields=fields, **more).split("/")[-2]
+        of_task = {"start_date": began - LONGER, "end_date": None if ended is None else ended + LONGER}
         with create_session() as session:
             table = TaskInstance.__table__
-            session.execute(table.update().where(table.c.task_id == task_id).values(start_date=began, end_date=ended))
+            session.execute(table.update().where(table.c.task_id == task_id).values(**of_task))
         return execution_id
 
     return one
@@ -182,6 +196,102 @@ def test_what_takes_longer_or_shorter_than_usual_is_marked_with_a_sign(reader, p
 
     assert "▲ longer than usual" in longer
     assert "▼ shorter than usual" in shorter
+
+
+def test_an_execution_whose_task_has_not_told_its_times_shows_none_that_are_not_its_own(reader, put):
+    put(told=None, seconds=300)
+    put("running", told=None, seconds=None)
+    put(seconds=2)
+
+    page = rows(reader.get(PAGE).text)
+    [running] = [row for row in page if "Running" in row]
+    [known] = [row for row in page if "known since" not in row]
+    [old] = [row for row in page if row not in (running, known)]
+
+    assert "known since <time" in old
+    assert "—</td>" in old
+    assert "known since <time" in running
+    assert "data-since" not in running
+    assert "2 s" in known
+    assert "usually 2 s" in running  # and not one of the task's
+
+
+def test_an_execution_under_way_counts_from_its_own_start(reader, put):
+    put("deferred", seconds=None, told={"started_at": "2026-05-04T02:00:00.000Z"})
+
+    [row] = rows(reader.get(PAGE).text)
+
+    assert 'data-since="2026-05-04T02:00:00+00:00"' in row
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "text",
+        "{" * 100_000,
+        '{"a":' * 1_000,
+        ["2026-05-04T02:00:00Z"],
+        {"execution_id": "7", "started_at": "2026-05-04T02:00:00Z"},
+        {"started_at": 7, "stopped_at": {}, "workflow_name": ["x"]},
+        {"started_at": "yesterday"},
+        {"started_at": "0001-01-01T00:00:00+14:00"},
+        {"started_at": "9999-12-31T23:59:59Z", "stopped_at": "9999-12-31T23:59:59Z"},
+        {"started_at": "1970-01-01T00:00:00Z", "stopped_at": "2026-05-04T02:00:00Z"},
+        {"stopped_at": "2026-05-04T02:00:00Z"},
+    ],
+    ids=range(11),
+)
+def test_what_a_task_has_told_may_have_any_shape(reader, put, told):
+    put(told=told)
+    put(workflow_id="w2", seconds=2)
+
+    [first, second] = rows(reader.get(PAGE).text)
+
+    assert "known since <time" in first + second
+    assert (first + second).count("—</td>") == 1
+    assert "2 s" in first + second
+
+
+def test_an_execution_cannot_end_before_it_began(reader, put):
+    put(told={"started_at": "2026-05-04T03:00:00Z", "stopped_at": "2026-05-04T02:00:00Z"})
+
+    [row] = rows(reader.get(PAGE).text)
+
+    assert "2026-05-04 03:00:00 UTC" in row
+    assert "—</td>" in row
+
+
+def test_a_workflow_keeps_the_newest_name_that_a_task_has_told(reader, put):
+    put(name="Argument of the task")
+    put(told={"workflow_name": "Sync orders", "started_at": "2026-05-04T05:00:00Z"})
+    put(told={"workflow_name": "Old name"})
+    put(began=BEGAN + timedelta(hours=3))
+
+    found = rows(reader.get(PAGE, params={"workflow": "NC ORD"}).text)
+
+    assert len(found) == 4
+    assert all(">Sync orders</a>" in row for row in found)
+
+
+def test_a_workflow_keeps_its_name_if_its_newest_task_knows_none(reader, put):
+    put(name="Sync orders", task_id="run")
+    put(began=BEGAN + timedelta(hours=1), task_id="wait")
+
+    found = rows(reader.get(PAGE, params={"workflow": "orders"}).text)
+
+    assert len(found) == 2
+    assert all(">Sync orders</a>" in row for row in found)
+
+
+@pytest.mark.parametrize("name", [HOSTILE, "\ud800", "x" * 100_000, ""], ids=range(4))
+def test_a_name_that_a_task_has_told_is_shown_as_text(reader, put, name):
+    put(told={"workflow_name": name})
+
+    answer = reader.get(PAGE)
+
+    assert len(rows(answer.text)) == 1
+    assert "<img" not in answer.text
+    assert "x" * 200 not in answer.text
 
 
 def test_days_are_plotted_and_given_in_numbers(reader, put):
@@ -338,9 +448,9 @@ def test_the_page_of_a_dag_and_of_a_run_are_narrowed(reader, put):
 
 
 def test_it_says_how_far_it_looks_back(reader, put, monkeypatch):
-    from airflow_provider_service.plugins import _database
+    from airflow_provider_service.plugins import _airflow_tables
 
-    monkeypatch.setattr(_database, "MAX_EXECUTIONS", 2)
+    monkeypatch.setattr(_airflow_tables, "MAX_EXECUTIONS", 2)
     for at in range(3):
         put(began=BEGAN + timedelta(minutes=at))
 
@@ -354,10 +464,10 @@ def test_runs_before_the_latest_ones_are_not_read(reader, put, monkeypatch):
     from airflow.models.dagrun import DagRun
     from airflow.utils.session import create_session
 
-    from airflow_provider_service.plugins import _database
+    from airflow_provider_service.plugins import _airflow_tables
 
     put()
-    monkeypatch.setattr(_database, "MAX_DAG_RUNS", 1)
+    monkeypatch.setattr(_airflow_tables, "MAX_DAG_RUNS", 1)
     later = {"dag_id": DAG, "run_id": "later", "run_type": "manual", "run_after": BEGAN, "state": "success"}
     with create_session() as session:
         session.execute(DagRun.__table__.insert().values(**later))
@@ -372,11 +482,11 @@ def test_runs_before_the_latest_ones_are_not_read(reader, put, monkeypatch):
 
 
 def test_viewers_at_the_same_time_share_one_read(reader, put, app, monkeypatch):
-    from airflow_provider_service.plugins import _database
+    from airflow_provider_service.plugins import _airflow_tables
 
     reads = []
-    read = _database.executions
-    monkeypatch.setattr(_database, "executions", lambda *of: reads.append(of) or read(*of))
+    read = _airflow_tables.executions
+    monkeypatch.setattr(_airflow_tables, "executions", lambda *of: reads.append(of) or read(*of))
     put()
 
     for _ in range(3):

@@ -17,7 +17,7 @@ from airflow.providers.common.compat.sdk import (
     timezone,
 )
 
-from airflow_provider_service._airflow.attempts import REASON_KEY
+from airflow_provider_service._airflow.attempts import EXECUTION_KEY, REASON_KEY
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceInputError, ServiceWaitError
 from airflow_provider_service.hooks.service import ServiceHook
@@ -50,7 +50,26 @@ def test_the_links_exist_while_it_waits(mode: Mode, simulator: ServiceSimulator,
     assert ending.pushed == {
         "_link_ServiceWorkflowLink": page,
         "_link_ServiceExecutionLink": f"{page}/executions/{one}",
+        EXECUTION_KEY: {"execution_id": one, "started_at": began(one)},
     }
+
+
+def began(execution_id: str) -> str:
+    with ServiceHook() as hook:
+        moment = hook.executions.get(execution_id).started_at
+    assert moment is not None
+    return moment.isoformat()
+
+
+@every_mode
+def test_it_tells_when_the_execution_began_and_ended(mode: Mode, simulator: ServiceSimulator, workflow_id: str) -> None:
+    one = simulator.start_execution(workflow_id)
+    with Meanwhile(simulator, lambda _: simulator.finish_execution(one, "success")):
+        ending = run_to_end(lambda: mode.task(one, interval=0.05, timeout=600))
+
+    times = {name: ending.value[name] for name in ("execution_id", "started_at", "stopped_at")}
+    assert None not in times.values()
+    assert ending.pushed[EXECUTION_KEY] == times
 
 
 @every_mode

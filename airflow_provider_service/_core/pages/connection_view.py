@@ -45,6 +45,7 @@ class ConnectionView:
     :param findings: findings of the examination, the most severe first.
     :param base_url: the server of the connection, if it is known.
     :param runs: the latest runs on that server that the user may read.
+    :param lacks: what could not be read of Airflow's database, in sentences.
     """
 
     connection_id: str
@@ -53,6 +54,7 @@ class ConnectionView:
     waits: Sequence[Waits]
     runs: Sequence[TaskExecution]
     made_at: datetime
+    lacks: Sequence[str] = ()
 
 
 def waits_table(waits: Sequence[Waits], now: datetime) -> Table:

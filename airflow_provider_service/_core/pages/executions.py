@@ -5,12 +5,13 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, urlencode
 
+from airflow_provider_service.client._clock import clock
 from airflow_provider_service.links.service import EXECUTION_PAGE, WORKFLOW_PAGE, page_url
 
 if TYPE_CHECKING:
@@ -22,6 +23,10 @@ SHOWN, DAYS = 50, 14
 LARGEST = 5
 #: Number of executions that define a workflow's usual duration, and the minimum to mark others as unusual.
 USUAL_OF, ENOUGH = 20, 5
+#: Maximum length of a name, in characters; the service allows 128.
+MAX_NAME_CHARS = 128
+#: An execution cannot have begun before the service existed.
+EARLIEST = datetime(2019, 1, 1, tzinfo=UTC)
 # States in which Airflow has not finished with an attempt.
 _UNDER_WAY = frozenset({None, "scheduled", "queued", "running", "deferred", "restarting", "up_for_reschedule"})
 _FAILED = frozenset({"failed", "upstream_failed", "up_for_retry"})
@@ -36,8 +41,9 @@ class TaskExecution:
 
     :param state: state of the task instance, as Airflow names it.
     :param known_at: when the task received the id of the execution.
-    :param started_at: when the latest attempt of the task began.
-    :param ended_at: when that attempt ended.
+    :param started_at: when the execution began, if the task has told.
+    :param stopped_at: when the execution ended, if the task has told.
+    :param workflow_name: name of the workflow, if the task has told; otherwise empty.
     """
 
     dag_id: str
@@ -48,7 +54,22 @@ class TaskExecution:
     known_at: datetime
     address: ExecutionAddress
     started_at: datetime | None = None
-    ended_at: datetime | None = None
+    stopped_at: datetime | None = None
+    workflow_name: str = ""
+
+    def told(self, pushed: object) -> TaskExecution:
+        """Add what an XCom of the task tells about this execution. Whoever may write XComs may have written it."""
+        if not isinstance(pushed, Mapping) or pushed.get("execution_id") != self.address.execution_id:
+            return self
+        started, stopped = (_told_moment(pushed.get(name)) for name in ("started_at", "stopped_at"))
+        is_in_order = started is not None and stopped is not None and started <= stopped
+        name = pushed.get("workflow_name")
+        return replace(
+            self,
+            started_at=started,
+            stopped_at=stopped if is_in_order else None,
+            workflow_name=name.strip()[:MAX_NAME_CHARS] if isinstance(name, str) else "",
+        )
 
     @property
     def workflow(self) -> Workflow:
@@ -88,7 +109,7 @@ class TaskExecution:
 
     @property
     def began_at(self) -> datetime:
-        """When the execution began, according to Airflow."""
+        """When the execution began; if that is unknown, when the task received its id."""
         return self.started_at or self.known_at
 
     @property
@@ -98,15 +119,27 @@ class TaskExecution:
 
     @property
     def seconds(self) -> float | None:
-        """Duration of the attempt, if it has ended."""
-        if self.is_under_way or self.started_at is None or self.ended_at is None:
+        """Duration of the execution, if its start and its end are known."""
+        if self.started_at is None or self.stopped_at is None:
             return None
-        return max(0.0, (self.ended_at - self.started_at).total_seconds())
+        return (self.stopped_at - self.started_at).total_seconds()
 
     @property
     def outcome(self) -> str:
         """Whether the task succeeded, failed, or did neither."""
         return "succeeded" if self.state == "success" else "failed" if self.state in _FAILED else "other"
+
+
+def _told_moment(text: object) -> datetime | None:
+    # The service shows the year 1970 for an execution that never left the queue, and a date in the future would come
+    # before all others.
+    if not isinstance(text, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(text).astimezone(UTC)
+        return moment if EARLIEST < moment < clock().utcnow() + timedelta(days=1) else None
+    except (ValueError, OverflowError):
+        return None
 
 
 class SearchError(ValueError):
@@ -244,6 +277,7 @@ class ExecutionsView:
     :param names: the known names of workflows.
     :param place: the DAG or the DAG run that the page shows; empty if it shows all.
     :param limit: the period that the page covers, in a sentence.
+    :param lacks: what could not be read of Airflow's database, in sentences.
     """
 
     readable: Sequence[TaskExecution]
@@ -251,6 +285,7 @@ class ExecutionsView:
     names: Mapping[Workflow, str] = field(default_factory=dict)
     place: str = ""
     limit: str = ""
+    lacks: Sequence[str] = ()
 
     def name_of(self, one: TaskExecution) -> str:
         """Return the name of an execution's workflow; empty if it is unknown."""

@@ -48,11 +48,13 @@ def connection_part(view: ConnectionView, *, airflow: str) -> Part:
     return _part("connection.html.jinja", view=view, verdict=verdict(view.findings), airflow=airflow, **notes)
 
 
-def connections_part(connections: Sequence[str], verdicts: Mapping[str, Verdict | None]) -> Part:
+def connections_part(
+    connections: Sequence[str], verdicts: Mapping[str, Verdict | None], lacks: Sequence[str] = ()
+) -> Part:
     """Render the list of connections, each with the verdict of its examination, or None if that is not known yet."""
     shown = [(one, quote(one, safe=""), one in verdicts, verdicts.get(one)) for one in connections]
     under_way = sum(one is None for one in verdicts.values())
-    return _part("connections.html.jinja", connections=shown, under_way=under_way)
+    return _part("connections.html.jinja", connections=shown, under_way=under_way, lacks=lacks)
 
 
 def _part(template: str, **values: object) -> Part:

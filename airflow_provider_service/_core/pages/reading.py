@@ -74,6 +74,7 @@ class ExecutionReading:
     :param is_gone: whether the service no longer has it.
     :param is_large: whether its data is too large to be read for a page.
     :param data_error: why its data cannot be read, although its state can.
+    :param conn_id: id of the connection that was used; None if there is none.
     :param number: unique number of the reading.
     """
 
@@ -85,6 +86,7 @@ class ExecutionReading:
     is_gone: bool = False
     is_large: bool = False
     data_error: str | None = None
+    conn_id: str | None = None
     number: int = field(init=False, compare=False, default_factory=count().__next__)
 
 

@@ -54,6 +54,7 @@ class TaskView:
     :param attempts: all attempts, the latest first.
     :param number: number of the attempt; None for the latest.
     :param reason: why the attempt failed, if that was kept.
+    :param lacks: what could not be read of Airflow's database, in sentences.
     """
 
     dag_id: str
@@ -69,6 +70,7 @@ class TaskView:
     attempts: Sequence[AttemptView] = ()
     number: int | None = None
     reason: str | None = None
+    lacks: Sequence[str] = ()
 
     @property
     def is_latest(self) -> bool:

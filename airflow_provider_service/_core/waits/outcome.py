@@ -9,11 +9,14 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
+from airflow_provider_service._airflow.attempts import push_execution
 from airflow_provider_service.client.errors import ServiceError, ServiceExecutionFailedError, ServiceWaitError
 from airflow_provider_service.client.models._statuses import ACTIVE_STATUSES, ENDED_STATUSES
 from airflow_provider_service.links.service import execution_url
 
 if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
     from airflow_provider_service._core.runs.nodes import Show
     from airflow_provider_service._core.runs.output import WantedOutput
     from airflow_provider_service._core.runs.request import MakeHeaders
@@ -65,6 +68,12 @@ class Outcome(NamedTuple):
         if isinstance(event, dict) and event.keys() == set(cls._fields) and event["verdict"] in get_args(Verdict):
             return cls(**event)
         return cls("unknown", "unobservable", "the trigger sent an event of an unknown shape")
+
+    def push_times(self, context: Context, workflow_name: str | None = None) -> None:
+        """Let the pages know when the execution began and ended, if that was seen."""
+        if self.started_at:
+            times = {"started_at": self.started_at, "stopped_at": self.stopped_at}
+            push_execution(context, self.execution_id, **times, workflow_name=workflow_name)
 
     def to_xcom(self, *, only_ids: bool = False) -> dict[str, Any]:
         """What a task returns.

@@ -110,6 +110,8 @@ def stop_overdue(client: ServiceClient, outcome: Outcome, wait: Wait) -> Outcome
         return ended
     if ended is not None or fate == "was stopped":
         outcome = Watch(wait).timed_out() if outcome.is_overdue else outcome
+        if ended is not None:
+            outcome = outcome._replace(started_at=ended.started_at, stopped_at=ended.stopped_at)
         return outcome._replace(message=f"{outcome.message}; it was stopped")
     if fate == "had ended":
         return outcome._replace(message=f"{outcome.message}; it has ended by now, but how could not be read")

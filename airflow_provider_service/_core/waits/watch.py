@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,8 @@ from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._execution_data import read_state
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from airflow_provider_service._airflow.task_arguments import OnVanished
     from airflow_provider_service._core.runs.nodes import NodeLog
     from airflow_provider_service.client import ServiceClient, ServiceConfig
@@ -94,7 +96,7 @@ class Watch(Wait):
     """
 
     # As few objects as possible, because those of thousands of waits slow Python's garbage collector.
-    __slots__ = ("_faults", "is_unreadable", "workflow_id")
+    __slots__ = ("_faults", "is_unreadable", "started_at", "workflow_id")
 
     #: Whether a failure is explained as soon as it is seen.
     explains = True
@@ -102,6 +104,7 @@ class Watch(Wait):
     def __init__(self, wait: Wait) -> None:
         super().__init__(**wait.to_arguments())
         self.workflow_id: str | None = None
+        self.started_at: datetime | None = None
         self._faults: FaultTolerance | None = None  # created at the first failure
         #: Whether it was reported that the execution cannot be read by its id.
         self.is_unreadable = False
@@ -149,7 +152,7 @@ class Watch(Wait):
         if not self.may_be_of(execution.workflow_id):
             return self._of_another_server(execution, client.base_url)
         self.saw_active()
-        self.workflow_id = execution.workflow_id
+        self.workflow_id, self.started_at = execution.workflow_id, execution.started_at
         outcome = judge(execution, client.base_url)
         return explained(client.transport.config, outcome) if outcome and self.explains else outcome
 
@@ -244,6 +247,7 @@ def poll_here(
     *,
     only_once: bool = False,
     nodes: NodeLog | None = None,
+    began: Callable[[datetime], None] | None = None,
 ) -> Outcome | None:
     """Poll until a wait is over, and meanwhile log the nodes. Return None if the wait is given up earlier.
 
@@ -251,6 +255,7 @@ def poll_here(
     :param stopped: set from outside to give the wait up.
     :param only_once: give the wait up after one poll.
     :param nodes: shows the nodes; None to log them.
+    :param began: is told when the execution began, if the first poll finds it active.
     """
     from airflow_provider_service._core.runs.nodes import NodeLog
     from airflow_provider_service.client import ServiceClient
@@ -260,6 +265,8 @@ def poll_here(
         figures = PollStatistics(client)
         with figures.poll():
             outcome = watch.poll(client)
+        if outcome is None and watch.started_at is not None and began is not None:
+            began(watch.started_at)
         while outcome is None and not only_once:
             if clock().wait(stopped, max(wait.poll_interval, watch.asked_pause), wait.deadline):
                 return None
