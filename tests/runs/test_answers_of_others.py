@@ -152,5 +152,5 @@ def test_a_webhook_that_answers_later_and_is_not_live_yet_is_called_again(
     connect(monkeypatch, simulator, extra={"retry_deadline": 30})
     simulator.state.publish_delay = 0.5
     workflow_id = put(simulator, webhook(mode=mode), respond(), DONE, active=False)
-    assert task_run(workflow_id=workflow_id).attempt(1)["status"] == "success"
+    assert task_run(workflow_id=workflow_id, activate=True).attempt(1)["status"] == "success"
     assert calls(simulator) > len(held(simulator, workflow_id)) == 1

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -12,12 +10,12 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferred
 from starlette.types import ASGIApp
 
-from airflow_provider_service._airflow.attempts import EXECUTION_KEY
 from airflow_provider_service._core.runs import start_and_find
 from airflow_provider_service.client.errors import (
     ServiceExecutionFailedError,
     ServiceRunNotStartedError,
     ServiceWaitError,
+    ServiceWebhookNotLiveError,
 )
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.simulator import ServiceSimulator
@@ -33,6 +31,7 @@ from .workflows import (
     put_behind_prefix,
     puts_out,
     respond,
+    set_live,
     started_with,
     statuses,
     wait,
@@ -201,44 +200,42 @@ def test_a_workflow_that_was_just_activated(
     assert len(held(simulator, workflow_id)) == 1
 
 
-@pytest.fixture
-def log_of_activation(
-    task_run: MakeRun, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> Callable[..., list[tuple[str, str]]]:
-    """``log_of_activation(seconds)``: the levels and texts of a run whose webhook takes so long to go live."""
-
-    def run(seconds: float) -> list[tuple[str, str]]:
-        connect(monkeypatch, simulator, extra={"retry_deadline": 30})
-        simulator.state.publish_delay = seconds
-        workflow_id = put(simulator, webhook(), DONE, active=False)
-        with caplog.at_level(logging.DEBUG, logger="airflow_provider_service"):
-            assert task_run(workflow_id=workflow_id, activate=True).attempt(1)["status"] == "success"
-        return [
-            (one.levelname, one.getMessage())
-            for one in caplog.records
-            if one.name.startswith("airflow_provider_service.") and "cannot be called outside" not in one.msg
-        ]
-
-    return run
+def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
+    """The levels and texts of what the package has logged."""
+    ours = [one for one in caplog.records if one.name.startswith("airflow_provider_service.")]
+    return [(one.levelname, one.getMessage()) for one in ours if "cannot be called outside" not in one.msg]
 
 
 def test_an_activated_webhook_that_goes_live_soon_takes_one_line(
-    log_of_activation: Callable[..., list[tuple[str, str]]],
+    task_run: MakeRun, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    log = log_of_activation(0.1)
-    assert {level for level, text in log if "the webhook is not live" in text} <= {"DEBUG"}
+    connect(monkeypatch, simulator, extra={"retry_deadline": 30})
+    simulator.state.publish_delay = 0.02
+    workflow_id = put(simulator, webhook(), DONE, active=False)
+    with caplog.at_level(logging.DEBUG, logger="airflow_provider_service"):
+        assert task_run(workflow_id=workflow_id, activate=True).attempt(1)["status"] == "success"
+    log = lines(caplog)
+    assert {level for level, text in log if "the webhook is not live" in text} == {"DEBUG"}
     [line] = [text for level, text in log if level != "DEBUG" and "live" in text]
-    assert re.fullmatch(r"Activating workflow \w+ \(Workflow\): its draft is published, and soon live", line)
-    assert {level for level, _ in log} <= {"DEBUG", "INFO"}
+    assert line == f"Activating workflow {workflow_id} (Workflow): its draft is published, and soon live"
+    assert {level for level, _ in log} == {"DEBUG", "INFO"}
 
 
-def test_an_activated_webhook_that_is_not_live_for_long_is_reported_once_without_a_warning(
-    log_of_activation: Callable[..., list[tuple[str, str]]],
+def test_a_webhook_that_is_not_live_for_long_is_reported_once_without_a_warning(
+    task_run: MakeRun, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    log = log_of_activation(10)
-    told = [level for level, text in log if "the webhook is not live (HTTP 404)" in text]
-    assert (told[:3], told.count("INFO")) == (["DEBUG"] * 3, 1)
-    assert {level for level, _ in log} <= {"DEBUG", "INFO"}
+    connect(monkeypatch, simulator, extra={"retry_deadline": 30})
+    workflow_id = put(simulator, webhook(), DONE)
+    set_live(simulator, workflow_id, False)
+    with (
+        caplog.at_level(logging.DEBUG, logger="airflow_provider_service"),
+        pytest.raises(ServiceWebhookNotLiveError, match=r"POST /webhook/w: the webhook is not live \(HTTP 404\)"),
+    ):
+        task_run(workflow_id=workflow_id).attempt(1)
+    tries = [level for level, text in lines(caplog) if "failed; trying again in" in text]
+    assert (tries[:4], set(tries[4:]) - {"DEBUG"}) == (["DEBUG"] * 3 + ["INFO"], set())
+    [line] = [text for level, text in lines(caplog) if level == "INFO" and "failed; trying again in" in text]
+    assert "the webhook is not live (HTTP 404)" in line
 
 
 def test_a_full_queue_holds_no_deferred_task(monkeypatch: pytest.MonkeyPatch, task_run: MakeRun) -> None:
@@ -391,7 +388,6 @@ def test_links_and_id_are_pushed_before_the_wait(
         "_link_ServiceWorkflowLink": page,
         "_link_ServiceExecutionLink": f"{page}/executions/1",
         "execution_id": "1",
-        EXECUTION_KEY: run.pushed[EXECUTION_KEY],  # test_told_executions.py has that
     }
 
 
