@@ -83,7 +83,10 @@ def _lost(
     """The kinds of objects that only backups hold that leave; an empty new one is not helped by others that stay."""
     is_empty = not any(count for kind, count in counts.items() if kind != _EMPTY)
     holding = (counts, *(() if is_empty else staying))
-    kinds = {kind: None for one in leaving for kind, count in one.items() if count and kind != _EMPTY}
+    # What could not be read at all is reported as left out instead.
+    kinds = {
+        kind: None for one in leaving for kind, count in one.items() if count and kind in counts and kind != _EMPTY
+    }
     return [kind.replace("_", " ") for kind in kinds if not any(one.get(kind) for one in holding)]
 
 
