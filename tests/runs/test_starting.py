@@ -10,6 +10,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferred
 from starlette.types import ASGIApp
 
+from airflow_provider_service._airflow.attempts import EXECUTION_KEY
 from airflow_provider_service._core.runs import start_and_find
 from airflow_provider_service.client.errors import (
     ServiceExecutionFailedError,
@@ -388,6 +389,7 @@ def test_links_and_id_are_pushed_before_the_wait(
         "_link_ServiceWorkflowLink": page,
         "_link_ServiceExecutionLink": f"{page}/executions/1",
         "execution_id": "1",
+        EXECUTION_KEY: run.pushed[EXECUTION_KEY],  # test_told_executions.py has that
     }
 
 
