@@ -147,6 +147,6 @@ def test_a_module_that_is_gone_is_no_reason_to_fail(task):
     if ATTEMPTS_ARE_INSTANCES:
         assert (attempts, lacks) == (2, [])
     else:
-        [sentence] = lacks
-        assert sentence.startswith("Earlier attempts are not shown: this version of Airflow")
+        # Modules of Airflow that need that one are missing, too.
+        assert lacks[0].startswith("Earlier attempts are not shown: this version of Airflow")
         assert attempts == 1
