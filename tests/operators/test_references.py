@@ -57,7 +57,7 @@ FURTHER: dict[str, dict[str, Any]] = {
     "ServiceDeleteRowsOperator": {"filter": FILTER},
     "ServiceDeleteVariableOperator": {"if_missing": "fail"},
     "ServiceInsertRowsOperator": {"rows": [{"sku": "a"}]},
-    "ServiceRunWorkflowOperator": {"wait_for_completion": False, "poll_interval": 0.1},
+    "ServiceRunWorkflowOperator": {"activate": True, "wait_for_completion": False, "poll_interval": 0.1},
     "ServiceSetWorkflowTagsOperator": {"tags": []},
     "ServiceUpdateCredentialOperator": {"data": SECRET},
     "ServiceUpdateRowsOperator": {"filter": FILTER, "data": {"sku": "b"}},
