@@ -21,7 +21,7 @@ TESTS  := -m scripts.retest
 MERMAID := 12.3.0
 # What judges the accessibility of pages.
 AXE := 4.14.1
-# Versions of Airflow that test-matrix takes: some of these, all by default; or 3.4, its newest pre-release.
+# Versions of Airflow that test-matrix takes: some of these, all by default; or 3.4, a pre-release.
 AIRFLOW ?= 2.11 3.0 3.1 3.2 3.3
 
 # The tests start many processes that import Airflow: without its bytecode, each would compile it anew, for seconds.

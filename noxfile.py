@@ -24,7 +24,7 @@ CONSTRAINTS = {
     "3.2": "constraints-airflow-3.2.txt",
     "3.3": "constraints.txt",
 }
-# Versions of Airflow that are not released: the newest pre-release of each is tried when somebody asks for it.
+# Versions of Airflow that are not released: the pinned pre-release of each is tried when somebody asks for it.
 PRE_RELEASES = {"3.4": "constraints-airflow-3.4.txt"}
 # What an Airflow needs although it does not say so.
 KNOWN_GOOD = {

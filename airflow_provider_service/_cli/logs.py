@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 def perform(screen: Screen, arguments: argparse.Namespace) -> int:
     """Show the nodes that have run; with ``--follow``, continue until the execution has ended."""
     from airflow_provider_service._core.runs.output import read_to_show
+    from airflow_provider_service.client._execution_data import read_state
 
     with connected(screen, arguments.conn_id, arguments.uri) as hook:
         lines = NodeLines(screen)
         if not arguments.follow:
-            found = hook.client.executions.get(arguments.execution_id)
+            found, _ = read_state(hook.client, arguments.execution_id)
             return _show(screen, hook, read_to_show(hook.client, arguments.execution_id) or found, lines)
         outcome = follow(hook.client, wait_for(arguments.execution_id, poll_interval=arguments.poll_interval), lines)
         ended = None if outcome.status is None else read_to_show(hook.client, arguments.execution_id)

@@ -107,7 +107,7 @@ def failed_node(execution: Execution) -> str | None:
 
 
 def read_state(
-    client: Resources, execution_id: str, workflow_id: str | None = None
+    client: Resources, execution_id: str | int, workflow_id: str | None = None
 ) -> tuple[Execution, ServiceServerError | None]:
     """Read an execution without its data; from lists if the service fails to read it by its id, as it does with some.
 
@@ -120,7 +120,7 @@ def read_state(
     try:
         return client.executions.get(execution_id), None
     except ServiceServerError as error:
-        found = None if error.repeat_may_help else _listed(client, number_of(execution_id), workflow_id)
+        found = None if error.repeat_may_help else _listed(client, number_of(str(execution_id)), workflow_id)
         if found is None:
             raise
         return found, error

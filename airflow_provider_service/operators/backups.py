@@ -48,8 +48,8 @@ class ServiceBackupOperator(ServiceBaseOperator):
     :param keep: number of backups of this instance to keep in the folder of ``path``, including the new one. Older ones
         are deleted once the new one is complete. Whatever its name, an archive is deleted only if its contents identify
         it as a backup of the instance at this address. None (the default) to delete nothing.
-    :param allow_empty: True to replace or delete older backups even if the new one holds nothing, or none of a kind of
-        which only the older ones hold some; with False, the default, the task then fails, and the older ones stay.
+    :param allow_empty: True to replace or delete backups that hold workflows, credentials or data tables even if the
+        new one holds none of these; with False, the default, the task then fails, and the older ones stay.
     :param report_path: file for a report on the backup, on a disk or in object storage; its suffix chooses the
         format: ``.md``, ``.html`` or ``.json``. None (the default) for no file.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.

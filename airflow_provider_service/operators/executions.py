@@ -158,6 +158,7 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
 
     def perform(self, context: Context) -> StopResult:
         """Stop the execution and return its state."""
+        from airflow_provider_service.client._execution_data import read_state
         from airflow_provider_service.client.errors import ServiceNotFoundError
 
         deadline = clock().now() + self.wait_seconds
@@ -165,7 +166,7 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
         try:
             stopped = self._stop()
             # The answer to a stop request names neither the execution nor its workflow.
-            execution = self.hook.executions.get(self.execution_id)
+            execution, _ = read_state(self.hook, self.execution_id)
         except ServiceNotFoundError:
             if self.if_missing == "fail" and not stopped:
                 raise
@@ -190,6 +191,7 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
 
     def _stop(self) -> bool:
         from airflow_provider_service._core.waits.stop import NOT_ALLOWED
+        from airflow_provider_service.client._execution_data import read_state
         from airflow_provider_service.client.errors import (
             ServiceConflictError,
             ServiceNotFoundError,
@@ -202,7 +204,7 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
             return False
         except (ServiceServerError, ServiceNotFoundError) as error:
             # n8n 2.20 answers with an error of the server if the execution has ended.
-            if self.hook.executions.get(self.execution_id).status in ENDED_STATUSES:
+            if read_state(self.hook, self.execution_id)[0].status in ENDED_STATUSES:
                 return False
             if isinstance(error, ServiceServerError):
                 raise

@@ -315,6 +315,18 @@ def test_the_log_gives_the_same_reason_for_a_retry_once(
     assert [message.startswith("GET /x: the same. Try") for message in tries] == [False, True, False]
 
 
+def test_a_pause_until_a_date_is_the_same_reason_each_time(
+    server: requests_mock.Mocker, caplog: pytest.LogCaptureFixture
+) -> None:
+    later = email.utils.formatdate(time.time() + 50, usegmt=True)
+    server.get(f"{ROOT}/x", [*[{"status_code": 503, "headers": {"Retry-After": later}}] * 2, {"json": 1}])
+
+    Client().request("GET", "/x")
+
+    tries = [record.message for record in caplog.records if "failed; trying again in" in record.message]
+    assert [message.startswith("GET /x: the same. Try") for message in tries] == [False, True]
+
+
 def test_the_timeout_of_a_call_overrides_that_of_the_connection(server: requests_mock.Mocker) -> None:
     server.get(f"{ROOT}/x", json=1)
     client = Client(timeout=30, connect_timeout=2)

@@ -189,7 +189,9 @@ def held(place: Place) -> set[str]:
         if path.suffix == ".zip":
             with ZipFile(path) as archive:
                 counts = json.loads(archive.read("manifest.json"))["counts"]
-            found |= {f"{kind} in {path.name}" for kind, count in counts.items() if count and kind != "users"}
+            found |= {
+                f"{kind} in {path.name}" for kind in ("workflows", "credentials", "data_tables") if counts.get(kind)
+            }
     with closing(sqlite3.connect(place.folder / "shop.sqlite")) as database:
         return found | {
             f"rows of {one}" for one in ("stock", "articles") if [*database.execute(f"SELECT 1 FROM {one}")]

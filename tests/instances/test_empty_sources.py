@@ -59,7 +59,7 @@ def test_three_empty_nights_do_not_push_out_good_archives(execute, simulator, de
     assert back_up("g", allow_empty=True)["deleted"] == 4
 
 
-def test_a_backup_that_lacks_a_kind_never_deletes_the_last_that_has_it(execute, client, deploy, tmp_path):
+def test_a_backup_without_tables_deletes_none_that_has_some_but_a_table_may_be_empty(execute, client, deploy, tmp_path):
     def back_up(name):
         return execute(ServiceBackupOperator, path=str(tmp_path / f"{name}.zip"), keep=2)["deleted"]
 
@@ -69,10 +69,11 @@ def test_a_backup_that_lacks_a_kind_never_deletes_the_last_that_has_it(execute, 
     back_up("a")
     assert back_up("b") == 0
     client.data_table_rows.clear(table.id)
-    assert back_up("c") == 1  # b has them still
-    with refused(r"holds no rows, and keep=2 would delete the 1 older backups"):
-        back_up("d")
-    assert sorted(one.stem for one in tmp_path.iterdir()) == ["b", "c", "d"]
+    assert [back_up(name) for name in "cd"] == [1, 1]
+    client.data_tables.delete(table.id)
+    with refused(r"holds no data tables, and keep=2 would delete the 1 older backups"):
+        back_up("e")
+    assert sorted(one.stem for one in tmp_path.iterdir()) == ["c", "d", "e"]
 
 
 def test_an_empty_backup_replaces_no_other(execute, simulator, deploy, path):

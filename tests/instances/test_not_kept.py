@@ -119,7 +119,7 @@ def test_empty_ids_of_nodes_are_none(execute, client, empty):
 
 SETTINGS = {"executionOrder": "v1", "binaryMode": "separate", "redactionPolicy": "none", "credentialResolverId": "x"}
 NOTE = (
-    "settings that the service does not keep, so they are no change: "
+    "settings that are not compared, since the service does not keep them, or keeps them only with a license: "
     "binaryMode (workflows: 2), credentialResolverId (workflows: 2), redactionPolicy (workflows: 2)"
 )
 

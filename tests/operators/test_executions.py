@@ -49,6 +49,13 @@ def test_stopping_one_that_succeeded_says_so(execute, simulator, workflow_id):
     assert execute(ServiceStopExecutionOperator, execution_id=execution)["status"] == "success"
 
 
+def test_one_that_the_service_cannot_read_by_its_id_is_stopped(execute, client, simulator, workflow_id):
+    execution = simulator.start_execution(workflow_id)
+    simulator.inject("status", times=None, method="GET", path=f"/executions/{execution}$", status=500)
+    done = execute(ServiceStopExecutionOperator, execution_id=execution)
+    assert (done["status"], done["stopped"]) == ("canceled", True)
+
+
 def test_a_server_that_fails_to_stop_what_has_ended(execute, simulator, workflow_id):
     ended, running = (simulator.start_execution(workflow_id, status=one) for one in ("success", "running"))
     simulator.inject("status", path=f"/executions/{ended}/stop", status=500, times=None)

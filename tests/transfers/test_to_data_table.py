@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import sqlite3
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -275,6 +276,12 @@ def test_options_that_do_not_fit_are_refused(execute, table, sales, writes, opti
     with pytest.raises((ServiceInputError, AirflowFailException), match=message):
         load(execute, table, **options)
     assert writes() == []
+
+
+def test_a_wrong_query_of_a_database_is_no_lack_of_space(execute, table, query):
+    query("SELECT 1")
+    with pytest.raises(sqlite3.OperationalError, match=r"^no such table: nosuch$"):
+        load(execute, table, sql="SELECT * FROM nosuch", mode="append")
 
 
 def test_options_that_do_not_fit_are_refused_while_the_dag_file_is_parsed(sales):

@@ -117,6 +117,24 @@ async def test_a_refused_page_fails_only_what_it_would_have_shown(
     await end(waits)
 
 
+@pytest.mark.parametrize("retry_after", [None, 3600])
+@in_event_loop
+async def test_a_list_that_is_refused_for_good_hides_no_end(
+    simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture, retry_after: int | None
+) -> None:
+    ids = started(simulator, workflow_id, 8)
+    query = "status=waiting"
+    simulator.inject("status", times=None, path=LIST, query=query, status=503, retry_after=retry_after)
+    waits = waits_for(ids, poll_interval=5.0, fault_tolerance=60.0, deadline=clock().now() + 7200, timeout=7200.0)
+    await clock().async_sleep(60)
+    for one in ids:
+        simulator.finish_execution(one)
+    await clock().async_sleep(300)
+
+    assert [event["verdict"] for event in ended(waits)] == ["succeeded"] * len(ids)
+    assert not [one for one in caplog.messages if "failed; trying again in" in one]
+
+
 @pytest.mark.parametrize("mode", SENSOR_MODES, ids=lambda mode: mode.name)
 def test_the_pause_that_the_service_asks_for_is_kept(mode: Mode, simulator: ServiceSimulator, workflow_id: str) -> None:
     one = simulator.start_execution(workflow_id, status="success")

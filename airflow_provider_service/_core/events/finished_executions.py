@@ -16,6 +16,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client._execution_data import read_state
 from airflow_provider_service.client.errors import ServiceApiError, ServiceInvalidRequestError, ServiceNotFoundError
 from airflow_provider_service.client.models._statuses import ACTIVE_STATUSES, ENDED_STATUSES
 
@@ -267,7 +268,7 @@ def read(client: ServiceClient, ids: Iterable[int], until: float = math.inf) -> 
         if clock().monotonic() >= until:
             break
         try:
-            found[execution_id] = client.executions.get(execution_id)
+            found[execution_id], _ = read_state(client, execution_id)
         except ServiceNotFoundError:
             found[execution_id] = None  # how it ended is not known
         except ServiceApiError as error:

@@ -154,6 +154,7 @@ async def _with_client(config: ServiceConfig, action: Callable[[ServiceClient], 
         from airflow_provider_service.client import ServiceClient
 
         with ServiceClient(config.model_copy(update={"retry_deadline": retry_seconds})) as client:
+            client.transport.retry_level = logging.DEBUG  # the watch logs that reading fails
             return action(client)
 
     return await in_daemon_thread(act, name="service-watcher")

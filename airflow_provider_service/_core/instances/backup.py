@@ -100,7 +100,7 @@ def write_backup(
     :param made_at: date and time, for the manifest.
     :param service: address of the instance, for the manifest.
     :param keep: number of backups of the instance to keep in the folder; older ones are deleted. None to keep all.
-    :param allow_empty: whether an older backup is replaced or deleted even if that loses all of some kind.
+    :param allow_empty: whether a backup is replaced or deleted even if the new one holds none of a kind that it holds.
     :raises ServiceApiError: a call failed; the file is as it was before.
     :raises ServiceInputError: the archive could not be restored, or would replace one that holds what it lacks; an
         existing file is unchanged. Or it is complete, but older ones hold what it lacks; nothing was deleted.

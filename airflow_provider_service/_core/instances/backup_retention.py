@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from airflow_provider_service._airflow.arguments import require_source
@@ -17,12 +17,12 @@ from airflow_provider_service.client.models._moments import parse_moment
 log = logging.getLogger(__name__)
 
 
-#: Every instance has users, so a backup that holds only these is empty.
-_EMPTY = "users"
+# An instance that is in use has some of these. That it has no more tags, say, or that a table is empty, is usual.
+_GUARDED = ("workflows", "credentials", "data_tables")
 
 
 def require_replaceable(address: str, counts: Mapping[str, int], service: str, *, allow_empty: bool) -> None:
-    """Refuse to replace a backup of the instance by one that lacks what only the former holds.
+    """Refuse to replace a backup of the instance by one that holds nothing of a kind that the former holds.
 
     :param address: path or address of the backup, which may not exist yet.
     :param counts: numbers of objects in the new one, by kind.
@@ -30,7 +30,7 @@ def require_replaceable(address: str, counts: Mapping[str, int], service: str, *
     """
     folder, own = _folder_of(address)
     former = _read(folder, own, service) if exists("path", address) else None
-    lost = _lost(counts, [former[1]] if former else [], [])
+    lost = _lost(counts, [former[1]] if former else [])
     loss = "it would replace a backup that holds some"
     require_source(not lost, f"the new backup {address} holds no {', no '.join(lost)}", loss, allow_empty=allow_empty)
 
@@ -46,7 +46,7 @@ def delete_older(
     :param service: address of the instance, as the manifest says.
     :param counts: numbers of objects in the new one, by kind.
     :returns: the number of deleted backups.
-    :raises ServiceInputError: the folder cannot be listed, or backups would be deleted that hold what the others lack.
+    :raises ServiceInputError: the folder cannot be listed, or some would be deleted that hold what the new one lacks.
     :raises ServiceError: some could not be deleted.
     """
     folder, own = _folder_of(address)
@@ -56,9 +56,7 @@ def delete_older(
         (name for name, (date, _) in known.items() if date < made_at), key=lambda name: (known[name][0], name)
     )
     leaving = older[: max(0, len(known) + 1 - keep)]
-    lost = _lost(
-        counts, [known[name][1] for name in leaving], [known[name][1] for name in known if name not in leaving]
-    )
+    lost = _lost(counts, [known[name][1] for name in leaving])
     loss = f"keep={keep} would delete the {len(leaving)} older backups that hold some"
     require_source(not lost, f"the new backup {address} holds no {', no '.join(lost)}", loss, allow_empty=allow_empty)
     deleted, problems = 0, []
@@ -77,17 +75,10 @@ def delete_older(
     return deleted
 
 
-def _lost(
-    counts: Mapping[str, int], leaving: Sequence[Mapping[str, int]], staying: Sequence[Mapping[str, int]]
-) -> list[str]:
-    """The kinds of objects that only backups hold that leave; an empty new one is not helped by others that stay."""
-    is_empty = not any(count for kind, count in counts.items() if kind != _EMPTY)
-    holding = (counts, *(() if is_empty else staying))
-    # What could not be read at all is reported as left out instead.
-    kinds = {
-        kind: None for one in leaving for kind, count in one.items() if count and kind in counts and kind != _EMPTY
-    }
-    return [kind.replace("_", " ") for kind in kinds if not any(one.get(kind) for one in holding)]
+def _lost(counts: Mapping[str, int], leaving: Iterable[Mapping[str, int]]) -> list[str]:
+    """The kinds of objects that the new backup read and holds none of, but those that leave do."""
+    held = {kind for one in leaving for kind, count in one.items() if count}
+    return [kind.replace("_", " ") for kind in _GUARDED if counts.get(kind) == 0 and kind in held]
 
 
 def _folder_of(address: str) -> tuple[StoredFolder, str]:
@@ -102,7 +93,7 @@ def _read(folder: StoredFolder, name: str, service: str) -> tuple[datetime, Mapp
             manifest = ArchiveReader(file, max_bytes=sys.maxsize).manifest
         date = parse_moment(str(manifest.get("made_at")))
     except (ServiceInputError, OSError, ValueError) as error:
-        log.info("%s in %s is not deleted: %s", name, folder.path, error)
+        log.info("%s in %s cannot be read as a backup: %s", name, folder.path, error)
         return None
     counts = manifest.get("counts")
     is_own = date is not None and manifest.get("service") == service

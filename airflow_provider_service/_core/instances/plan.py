@@ -106,7 +106,8 @@ class DeploymentPlan:
     def notes(self) -> list[str]:
         """What is no change, but worth knowing."""
         settings = ", ".join(f"{name} (workflows: {count})" for name, count in sorted(self.not_kept.items()))
-        return [f"settings that the service does not keep, so they are no change: {settings}"] if settings else []
+        reason = "the service does not keep them, or keeps them only with a license"
+        return [f"settings that are not compared, since {reason}: {settings}"] if settings else []
 
     def lines(self) -> Iterator[str]:
         """Yield the plan as readable lines: each workflow, its actions, and its changes."""

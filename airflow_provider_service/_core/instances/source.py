@@ -16,7 +16,7 @@ from airflow_provider_service.client.errors import ServiceInputError
 
 _ENDING = ".json"
 #: What is lost if a deployment of nothing is carried out.
-LOSS = "with archive_missing=True, all workflows that this deployment_name has deployed would be archived"
+LOSS = "archive_missing=True would archive all workflows that this deployment_name has deployed"
 
 
 class Source(NamedTuple):

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.rows.upsert_plan import Key
     from airflow_provider_service.client.models._data_table_rows import Row
 
+# What SQLite reports if the temporary file cannot be written.
+_NO_SPACE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
 #: Memory of SQLite's cache, in KiB.
 CACHE_KIB = 8 * 1024
 
@@ -56,7 +58,8 @@ class Spool:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._db.close()
-        if isinstance(error, sqlite3.OperationalError):
+        # The rows may come from a database of SQLite, too, whose other errors are its own.
+        if isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF in _NO_SPACE:
             raise ServiceError(
                 f"rows could not be kept in a temporary file: {error}. It needs space for all rows of the source and "
                 "those that they are compared with; SQLITE_TMPDIR or TMPDIR chooses its folder"

@@ -10,6 +10,7 @@ from airflow_provider_service._core.runs.service_retry import RetryStarter, earl
 from airflow_provider_service._core.runs.start_methods.bridge import BridgeStartMethod
 from airflow_provider_service._core.runs.start_methods.mcp import McpStartMethod
 from airflow_provider_service._core.runs.start_methods.webhook import WebhookStartMethod
+from airflow_provider_service.client._execution_data import read_state
 from airflow_provider_service.client.errors import ServiceInputError, ServiceRunInDoubtError
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def _retry_of_failed(start: IdempotentStart, runs: EarlierRuns) -> str | None:
     failed_id = max(known - {None}, key=int, default=None)
     if failed_id is None:
         return None
-    failed = start.client.executions.get(failed_id)
+    failed, _ = read_state(start.client, failed_id)
     if failed.status == "canceled":  # the service would cancel its retry as well
         return None
     return earlier_retry(failed, start) or start.launch(RetryStarter(failed, start))

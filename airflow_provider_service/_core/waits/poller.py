@@ -51,6 +51,8 @@ ROUNDS_BEFORE_LISTING_AGAIN = 10
 # From this number on, ended executions are looked up in lists, too.
 ENDED_WORTH_LISTING = 5
 CONNECTION_CHECK_SECONDS = 60.0
+# Rounds in which a list may be refused while the service answers others, before executions are read by id.
+MAX_PARTIAL_ROUNDS = 3
 # Waits are judged and woken in groups with a pause between, so that the event loop stays responsive.
 HANDLE_TOGETHER = 50
 THREAD_NAME = "service-poller"
@@ -79,6 +81,7 @@ class Poller:
         self.config, self.interval = config, interval
         self._client = ServiceClient(config.one_try())
         self._retrying_client = ServiceClient(config.model_copy(update={"retry_deadline": PAGE_RETRY_SECONDS}))
+        self._retrying_client.transport.retry_level = logging.DEBUG  # the waits log that reading fails
         self._figures = PollStatistics(self._client, self._retrying_client)
         self._waits: set[Waiter] = set()
         self._reads = reads.Reads(self._read)
@@ -89,6 +92,7 @@ class Poller:
         self._last_item = 0.0
         self._list_requests: float = len(ACTIVE_STATUSES)
         self._rounds_since_listing = 0
+        self._partial_rounds = 0
         self._moved: dict[str, bool] = {}
 
     def join(self, one: Waiter) -> None:
@@ -170,17 +174,19 @@ class Poller:
 
     async def _round(self, waits: list[Waiter]) -> None:
         if self._listing or self._lists_are_worth_it(len(waits)):
-            error = None
+            error, began = None, clock().monotonic()
             try:
                 waits, error = await self._not_listed(waits)
             except Exception:
                 log.exception("A list of executions cannot be read, so each is read by id")
+            is_partial = error is not None and self._client.transport.succeeded_at >= began
+            self._partial_rounds = self._partial_rounds + 1 if is_partial else 0
             if error is not None:
                 if error.final or isinstance(error, errors.ServiceForbiddenError):
                     # Reading by id either works, or shows what is wrong for each wait.
                     log.info("Executions cannot be listed now, so each is read by id: %s", error)
                     self._list_requests = math.inf
-                elif _may_be_of_lists_only(error):
+                elif _may_be_of_lists_only(error) or self._partial_rounds > MAX_PARTIAL_ROUNDS:
                     log.warning("A list of executions cannot be read, so each is read by id: %s", error)
                 else:
                     is_slow = isinstance(error, errors.ServiceTimeoutError)

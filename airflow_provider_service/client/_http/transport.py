@@ -27,7 +27,7 @@ from airflow_provider_service.client._http.multipart import FilePart, MultipartB
 from airflow_provider_service.client._http.redaction import HiddenText
 from airflow_provider_service.client._http.server_clock import ServerClock
 from airflow_provider_service.client._texts import shown
-from airflow_provider_service.client.errors import ServiceConfigError, ServiceError, ServiceInputError
+from airflow_provider_service.client.errors import ServiceApiError, ServiceConfigError, ServiceError, ServiceInputError
 from airflow_provider_service.client.models._webhooks import METHODS_WITHOUT_BODY, WebhookAnswer
 
 log = logging.getLogger(__name__)
@@ -58,6 +58,8 @@ class Transport:
         self._server_clock = ServerClock()
         #: When a call of the API last succeeded, by the monotonic clock.
         self.succeeded_at = -math.inf
+        #: Level at which failed tries of API calls are logged.
+        self.retry_level = logging.WARNING
         self._session = Session(config)
 
     @property
@@ -134,7 +136,7 @@ class Transport:
             self.succeeded_at = clock().monotonic()
             return value
 
-        return _retrying(repeatable, self.config.retry_deadline)(send)
+        return _retrying(repeatable, self.config.retry_deadline, level=self.retry_level)(send)
 
     def call_webhook(
         self,
@@ -283,6 +285,7 @@ def _retrying(
     seconds: float,
     stopped: threading.Event | None = None,
     may_repeat: Callable[[ServiceError], bool] | None = None,
+    level: int = logging.WARNING,
 ) -> Retrying:
     """Retry for some seconds from now, until the event is set, or until the caller does not allow it.
 
@@ -306,7 +309,7 @@ def _retrying(
         # Tenacity's own conditions always use the system's clock.
         stop=lambda state: stopped.is_set() or clock().monotonic() + state.upcoming_sleep >= end,
         sleep=sleep,
-        before_sleep=partial(_log_retry, set()),
+        before_sleep=partial(_log_retry, set(), level),
         reraise=True,
     )
 
@@ -328,17 +331,23 @@ def _worth_repeating(error: BaseException, repeatable: bool, may_repeat: Callabl
     return (repeatable or error.not_processed) and (may_repeat is None or may_repeat(error))
 
 
-def _log_retry(said: set[str], state: RetryCallState) -> None:
+def _log_retry(said: set[object], level: int, state: RetryCallState) -> None:
     """Log a failed try, and its whole reason unless an earlier line says the same. A momentary error gets one line."""
     pause = state.next_action.sleep if state.next_action else 0.0
     error = _error_of(state)
-    level, text = logging.WARNING, str(error)
+    text = str(error)
+    key = _without_pause(error)
     if isinstance(error, ServiceError) and error.is_momentary:
-        level = logging.INFO if state.attempt_number > QUIET_TRIES and text not in said else logging.DEBUG
-    reason = f"{text.partition(': ')[0]}: the same" if text in said else text  # it begins with the method and the path
+        level = logging.INFO if state.attempt_number > QUIET_TRIES and key not in said else logging.DEBUG
+    reason = f"{text.partition(': ')[0]}: the same" if key in said else text  # it begins with the method and the path
     if level > logging.DEBUG:
-        said.add(text)
+        said.add(key)
     log.log(level, "%s. Try %d failed; trying again in %.1f s", reason, state.attempt_number, pause)
+
+
+def _without_pause(error: BaseException | None) -> object:
+    # The pause until a date is another one each time.
+    return (error.status, error.reason, error.server_message) if isinstance(error, ServiceApiError) else str(error)
 
 
 def _error_of(state: RetryCallState) -> BaseException | None:

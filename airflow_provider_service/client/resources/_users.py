@@ -98,7 +98,7 @@ class Users(Resource):
         workflows, projects = Workflows(self._transport), dict[str, bool]()
         for one in workflows.list(exclude_pinned_data=True):
             project_id = next((str(place.get("projectId")) for place in one.shared or () if _owns(place)), "")
-            if project_id not in projects:  # a list shows only the ids of projects
+            if not project_id or project_id not in projects:  # a list shows only the ids of projects
                 shared = workflows.get(one.id, exclude_pinned_data=True).shared or ()
                 names = [str((place.get("project") or {}).get("name")).lower() for place in shared if _owns(place)]
                 projects[project_id] = any(name.endswith(ending) for name in names)
