@@ -14,7 +14,8 @@ ATTEMPTS_ARE_INSTANCES = hasattr(TaskInstance, "working_set")
 
 def xcoms() -> Any:
     """The table of XComs, which is a view of two tables from Airflow 3.4 on."""
-    return (xcom.XComModelV2 if ATTEMPTS_ARE_INSTANCES else xcom.XComModel).__table__
+    names = ("XComModelV2",) if ATTEMPTS_ARE_INSTANCES else ("XComModel", "BaseXCom")  # the latter on Airflow 2.11
+    return next(getattr(xcom, name) for name in names if hasattr(xcom, name)).__table__
 
 
 def new_id() -> Any:
