@@ -18,7 +18,6 @@ from airflow_provider_service._airflow.attempts import failure_reported, kept, p
 from airflow_provider_service._airflow.fail_without_retry import fail_without_retry
 from airflow_provider_service._airflow.settings import DEFAULT_DEFERRABLE
 from airflow_provider_service._airflow.task_arguments import (
-    FAULT_PAUSE_SECONDS,
     FAULT_TOLERANCE_SECONDS,
     ON_VANISHED,
     POLL_SECONDS,
@@ -221,8 +220,7 @@ class ServiceExecutionSensor(ServiceBaseSensor):
             outcome = watch.poll(client)
             # In a deferred wait, the triggerer tolerates faults, without occupying a worker.
             while outcome is None and watch.in_trouble and not self.deferrable:
-                pause = max(min(self.poll_interval, FAULT_PAUSE_SECONDS), watch.asked_pause)
-                clock().sleep(pause, self._wait.deadline)
+                clock().sleep(watch.pause(self.poll_interval), self._wait.deadline)
                 outcome = watch.poll(client)
             self._link(context, client, watch, is_active=outcome is None)
         self._is_unreadable = watch.is_unreadable

@@ -179,7 +179,7 @@ class ServiceExecutionTrigger(BaseTrigger):
                 if not faults.tolerates(error):
                     log_failure(self.execution_id, error)
                     return
-            await clock().async_sleep(max(min(self.poll_interval, FAULT_PAUSE_SECONDS), faults.asked_pause))
+            await clock().async_sleep(faults.pause(self.poll_interval))
 
     async def _join_poller(self) -> tuple[Poller, Waiter]:
         await _load()

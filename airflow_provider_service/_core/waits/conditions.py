@@ -6,7 +6,6 @@ import logging
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from airflow_provider_service._airflow.task_arguments import FAULT_PAUSE_SECONDS
 from airflow_provider_service._core.waits.faults import FaultTolerance
 from airflow_provider_service._core.waits.outcome import Outcome, settle
 from airflow_provider_service.client.errors import ServiceError
@@ -116,9 +115,7 @@ class PollWatch:
 
     def pause(self, interval: float) -> float:
         """Seconds until the next poll."""
-        if not self._faults.in_trouble:
-            return interval
-        return max(min(interval, FAULT_PAUSE_SECONDS), self._faults.asked_pause)
+        return self._faults.pause(interval) if self._faults.in_trouble else interval
 
     def poll(self, config: ServiceConfig, seconds_left: float) -> PollOutcome | None:
         """Poll once; None if the poll failed and the failure is tolerated. The call blocks.

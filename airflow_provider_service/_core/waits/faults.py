@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 
+from airflow_provider_service._airflow.task_arguments import FAULT_PAUSE_SECONDS
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceError
 
@@ -45,6 +46,10 @@ class FaultTolerance:
     def asked_pause(self) -> float:
         """Seconds for which the service asks not to be polled, but at most ``MAX_ASKED_SECONDS``; 0 if polls work."""
         return max(0.0, self._next - clock().monotonic()) if self.in_trouble else 0.0
+
+    def pause(self, interval: float) -> float:
+        """Seconds until the next poll after one that failed."""
+        return max(min(interval, FAULT_PAUSE_SECONDS), self.asked_pause)
 
     def succeeded(self) -> None:
         """Record a poll that succeeded."""

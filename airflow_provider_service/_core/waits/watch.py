@@ -119,6 +119,10 @@ class Watch(Wait):
         """Seconds for which the service asks not to be polled."""
         return self._faults.asked_pause if self._faults else 0.0
 
+    def pause(self, interval: float) -> float:
+        """Seconds until the next poll."""
+        return self._faults.pause(interval) if self._faults else interval
+
     def poll(self, client: ServiceClient) -> Outcome | None:
         """Read the execution and judge it; None while the wait continues."""
         outcome = self.read(client)
