@@ -28,7 +28,10 @@ with ServiceClient(ServiceConfig(base_url={url!r}, api_key={key!r})) as client:
 def ended(simulator: ServiceSimulator, imports: str, code: str, limit: int = 100_000) -> str:
     """What a process prints in which files cannot grow above a limit."""
     program = LIMITED.format(url=simulator.base_url, key=simulator.api_key, imports=imports, code=code, limit=limit)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=600, check=False)
+    # Without -B, the limit would cut the bytecode of a module that is imported under it, for every later process.
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", program], capture_output=True, text=True, timeout=600, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
