@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, ClassVar, NoReturn, TypeVar
 
-from airflow_provider_service.client._texts import shown, type_of
+from airflow_provider_service.client._values import shown, type_of
 from airflow_provider_service.client.errors import ServiceInputError
 
 T = TypeVar("T")
@@ -232,7 +232,7 @@ def read_moment(name: str, value: datetime | str | None) -> datetime | None:
     """
     if value is None or isinstance(value, datetime):
         return value
-    from airflow_provider_service.client.models._moments import parse_moment
+    from airflow_provider_service.client._models import parse_moment
 
     expected = "a date and time such as 2026-01-31T00:00:00Z"
     if not isinstance(value, str):

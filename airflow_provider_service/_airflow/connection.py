@@ -130,7 +130,7 @@ class WebhookHeaders:
     def __init__(self, connection: Connection | None, given: Mapping[str, str] | None) -> None:
         self._connection, given = None if connection is None else _fields_of(connection), hidden(given)
         del connection  # the frame of an error would show it
-        from airflow_provider_service.client._http.webhook_answers import checked_headers
+        from airflow_provider_service.client._http.start_answers import checked_headers
 
         self._given = checked_headers({} if given is None else given, "webhook_headers")
 

@@ -10,7 +10,7 @@ from airflow_provider_service._cli.connecting import connected
 from airflow_provider_service._cli.performing import DONE, FAILED
 from airflow_provider_service._cli.screen import UsageError
 from airflow_provider_service.client._clock import clock
-from airflow_provider_service.client._texts import one_line
+from airflow_provider_service.client._values import one_line
 from airflow_provider_service.client.errors import ServiceConfigError
 
 if TYPE_CHECKING:

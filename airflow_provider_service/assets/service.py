@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlsplit
 
-from airflow_provider_service.client._ids import plain_id
+from airflow_provider_service.client._constraints import plain_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.resources._audit import Audit
     from airflow_provider_service.client.resources._community_packages import CommunityPackages
     from airflow_provider_service.client.resources._credentials import Credentials
-    from airflow_provider_service.client.resources._data_table_columns import DataTableColumns
     from airflow_provider_service.client.resources._data_table_rows import DataTableRows
-    from airflow_provider_service.client.resources._data_tables import DataTables
+    from airflow_provider_service.client.resources._data_tables import DataTableColumns, DataTables
     from airflow_provider_service.client.resources._discovery import Discovery
     from airflow_provider_service.client.resources._executions import Executions
     from airflow_provider_service.client.resources._folders import Folders
@@ -74,7 +73,7 @@ class Resources:
     @cached_property
     def data_table_columns(self) -> DataTableColumns:
         """Columns of data tables."""
-        from airflow_provider_service.client.resources._data_table_columns import DataTableColumns
+        from airflow_provider_service.client.resources._data_tables import DataTableColumns
 
         return DataTableColumns(self.transport)
 

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from airflow_provider_service.client._nesting import MAX_NESTING, is_too_deep
+from airflow_provider_service.client._values import MAX_NESTING, is_too_deep
 from airflow_provider_service.client.errors import ServiceInputError
-from airflow_provider_service.client.models._workflows import Workflow, writable
+from airflow_provider_service.client.resources._workflows import Workflow, writable
 
 _REQUIRED = ("name", "nodes", "connections")
 _IN_NODES: Mapping[str, type] = {"name": str, "type": str, "parameters": Mapping, "credentials": Mapping}

@@ -11,13 +11,13 @@ from contextlib import suppress
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_service.client._shapes import dict_or_empty, list_or_empty
+from airflow_provider_service.client._values import dict_or_empty, list_or_empty
 from airflow_provider_service.client.errors import ServiceError, ServiceServerError
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
-    from airflow_provider_service.client.models._executions import Execution
-    from airflow_provider_service.client.models._statuses import ExecutionStatus
+    from airflow_provider_service.client._constraints import ExecutionStatus
+    from airflow_provider_service.client.resources._executions import Execution
 
 # The service counts milliseconds, and JavaScript counts exactly up to this number.
 _LARGEST_NUMBER = 2**53
@@ -115,7 +115,7 @@ def read_state(
     :returns: the execution, and why it cannot be read by its id, if so.
     :raises ServiceServerError: it cannot be read by its id, and no list shows it.
     """
-    from airflow_provider_service.client.models._executions import number_of
+    from airflow_provider_service.client.resources._executions import number_of
 
     try:
         return client.executions.get(execution_id), None

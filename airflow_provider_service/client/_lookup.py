@@ -21,13 +21,13 @@ from airflow_provider_service.client.errors import (
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
-    from airflow_provider_service.client.models._credentials import Credential
-    from airflow_provider_service.client.models._data_tables import DataTable
-    from airflow_provider_service.client.models._folders import FolderItem
-    from airflow_provider_service.client.models._projects import Project
-    from airflow_provider_service.client.models._tags import Tag
-    from airflow_provider_service.client.models._variables import Variable
-    from airflow_provider_service.client.models._workflows import Workflow
+    from airflow_provider_service.client.resources._credentials import Credential
+    from airflow_provider_service.client.resources._data_tables import DataTable
+    from airflow_provider_service.client.resources._folders import FolderItem
+    from airflow_provider_service.client.resources._projects import Project
+    from airflow_provider_service.client.resources._tags import Tag
+    from airflow_provider_service.client.resources._variables import Variable
+    from airflow_provider_service.client.resources._workflows import Workflow
 
 #: Separates the names of nested folders, which cannot contain it.
 FOLDER_SEPARATOR = "/"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     )
     from airflow_provider_service.client import ServiceClient
     from airflow_provider_service.client.models import RowFilter
-    from airflow_provider_service.client.models._data_table_rows import Row
+    from airflow_provider_service.client.resources._data_table_rows import Row
 
 __all__ = ["HookDataTables"]
 

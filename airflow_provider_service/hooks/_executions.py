@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._airflow.arguments import require
 from airflow_provider_service._core.runs.output import read_whole
+from airflow_provider_service.client._constraints import ENDED_STATUSES
 from airflow_provider_service.client._execution_data import last_output, nodes_of, output_of
 from airflow_provider_service.client.errors import ServiceLookupError
-from airflow_provider_service.client.models._statuses import ENDED_STATUSES
 from airflow_provider_service.client.resources import Executions
 
 if TYPE_CHECKING:

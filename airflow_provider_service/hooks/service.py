@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from airflow_provider_service._airflow.task_arguments import OnVanished, ReturnOutput, Start
     from airflow_provider_service.client import ServiceConfig
-    from airflow_provider_service.client._http.multipart import FileSource
+    from airflow_provider_service.client._constraints import Mode
+    from airflow_provider_service.client._http.encoding import FileSource
     from airflow_provider_service.client._http.transport import Transport
-    from airflow_provider_service.client._mcp_modes import Mode
     from airflow_provider_service.hooks._data_tables import HookDataTables
     from airflow_provider_service.hooks._executions import HookExecutions
 
@@ -200,8 +200,8 @@ class ServiceHook(Resources, BaseHook):
         from airflow_provider_service._airflow.connection import WebhookHeaders
         from airflow_provider_service._core.runs.output import WantedOutput
         from airflow_provider_service._core.runs.request import RunRequest
+        from airflow_provider_service.client._constraints import MODES
         from airflow_provider_service.client._http.redaction import hidden
-        from airflow_provider_service.client._mcp_modes import MODES
         from airflow_provider_service.hooks._running import require_key, run_once, wait_as
 
         named = SimpleNamespace(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from airflow_provider_service.client._ids import is_plain_id
+from airflow_provider_service.client._constraints import is_plain_id
 
 #: A longer text is not an address.
 _MAX_CHARS = 2_000

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from airflow.providers.common.compat.sdk import BaseOperatorLink
 
 from airflow_provider_service._airflow.attempts import keep
-from airflow_provider_service.client._ids import is_plain_id
+from airflow_provider_service.client._constraints import is_plain_id
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import BaseOperator, Context

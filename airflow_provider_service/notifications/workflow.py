@@ -10,7 +10,7 @@ from airflow.providers.common.compat.notifier import BaseNotifier
 
 from airflow_provider_service._airflow.arguments import require_flag
 from airflow_provider_service._airflow.references import PROJECT, WORKFLOW
-from airflow_provider_service.client._texts import one_line, shown
+from airflow_provider_service.client._values import one_line, shown
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context

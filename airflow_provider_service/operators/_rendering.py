@@ -10,7 +10,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException, mask_secre
 
 from airflow_provider_service._airflow.arguments import has_template, require
 from airflow_provider_service.client._http.redaction import hidden
-from airflow_provider_service.client._nesting import MAX_NESTING, is_too_deep
+from airflow_provider_service.client._values import MAX_NESTING, is_too_deep
 
 
 class Sealed:

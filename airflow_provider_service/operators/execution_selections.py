@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_service._airflow.arguments import as_list, one_of, read_count, require, require_flag, some_of
 from airflow_provider_service._airflow.task_arguments import as_rendered
-from airflow_provider_service.client.models._statuses import ENDED_STATUSES
+from airflow_provider_service.client._constraints import ENDED_STATUSES
 from airflow_provider_service.operators._selection import SelectedExecutionsOperator
 
 if TYPE_CHECKING:

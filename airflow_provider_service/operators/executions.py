@@ -13,7 +13,7 @@ from airflow_provider_service._airflow.fail_without_retry import fail_without_re
 from airflow_provider_service._airflow.settings import DEFAULT_DEFERRABLE
 from airflow_provider_service._airflow.task_arguments import DAY_SECONDS, FAULT_TOLERANCE_SECONDS, POLL_SECONDS
 from airflow_provider_service.client._clock import clock
-from airflow_provider_service.client.models._statuses import ENDED_STATUSES
+from airflow_provider_service.client._constraints import ENDED_STATUSES
 from airflow_provider_service.links.service import EXECUTION_PAGE, ServiceExecutionLink
 from airflow_provider_service.operators._starting import ServiceStartingOperator
 from airflow_provider_service.operators._waiting import ServiceWaitingOperator

@@ -12,7 +12,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow_provider_service._airflow.arguments import read_count, require_flag
 from airflow_provider_service._airflow.task_arguments import as_rendered
 from airflow_provider_service._core.rows.options import require_row_filter
-from airflow_provider_service.client.models._column_names import require_sortable
+from airflow_provider_service.client._constraints import require_sortable
 from airflow_provider_service.operators._table import ServiceTableOperator
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from airflow_provider_service._airflow.task_arguments import (
     STARTS,
     as_rendered,
 )
-from airflow_provider_service.client._mcp_modes import MODES
+from airflow_provider_service.client._constraints import MODES
 from airflow_provider_service.operators._rendering import SealedFieldsMixin, revealed
 from airflow_provider_service.operators._starting import ServiceStartingOperator
 
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     )
     from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
     from airflow_provider_service._core.runs.output import WantedOutput
-    from airflow_provider_service.client._http.multipart import FileSource
-    from airflow_provider_service.client._mcp_modes import Mode
+    from airflow_provider_service.client._constraints import Mode
+    from airflow_provider_service.client._http.encoding import FileSource
 
 __all__ = ["ServiceRunWorkflowOperator"]
 

@@ -16,9 +16,9 @@ from airflow_provider_service._core.rows.options import require_rows
 from airflow_provider_service._core.rows.progress import Progress
 from airflow_provider_service._core.rows.source_rows import require_distinct
 from airflow_provider_service.client._clock import clock
-from airflow_provider_service.client._texts import shown
+from airflow_provider_service.client._models import parse_moment
+from airflow_provider_service.client._values import shown
 from airflow_provider_service.client.errors import ServiceInputError
-from airflow_provider_service.client.models._moments import parse_moment
 from airflow_provider_service.transfers._sql_names import words_of
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from airflow.triggers.base import TriggerEvent
 
 from airflow_provider_service._airflow.arguments import read_seconds, refuse, require_output
 from airflow_provider_service._core.events.selection import Selection
-from airflow_provider_service.client.models._statuses import ENDED_STATUSES
+from airflow_provider_service.client._constraints import ENDED_STATUSES
 
 if TYPE_CHECKING:
     from airflow_provider_service._airflow.task_arguments import Duration, ReturnOutput

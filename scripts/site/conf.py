@@ -17,7 +17,7 @@ from sphinx.util.inspect import stringify_signature
 from sphinx.util.nodes import make_refnode
 
 from airflow_provider_service import __version__
-from airflow_provider_service.client.models._base import ServiceModel
+from airflow_provider_service.client._models import ServiceModel
 from scripts.site.api import api_pages
 
 project = "airflow-provider-service"

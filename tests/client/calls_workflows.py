@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_service.client.models._null import NULL
+from airflow_provider_service.client._models import NULL
 
 from . import samples
 from .calling import (

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_service.client import errors
+from airflow_provider_service.client._constraints import plain_id
 from airflow_provider_service.client._http.encoding import encode_query, fill_path, json_body
-from airflow_provider_service.client._ids import plain_id
 
 from .clients import ROOT, Client
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_service.client import errors
 from airflow_provider_service.client._http import answers
-from airflow_provider_service.client._http.scopes import SPECIFIED_SCOPES, describe_scope
+from airflow_provider_service.client._http.answers import SPECIFIED_SCOPES, describe_scope
 
 from .clients import KEY, ROOT, Client
 

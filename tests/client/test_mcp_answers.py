@@ -11,8 +11,8 @@ import requests_mock
 
 from airflow_provider_service.client import errors
 from airflow_provider_service.client._http.exchange import Answer
-from airflow_provider_service.client._http.mcp_answers import is_answer
-from airflow_provider_service.client._texts import one_line
+from airflow_provider_service.client._http.start_answers import is_answer
+from airflow_provider_service.client._values import one_line
 from airflow_provider_service.client.models import StartedExecution
 
 from .clients import Client

@@ -12,10 +12,10 @@ import pytest
 import requests_mock
 
 from airflow_provider_service.client import errors
+from airflow_provider_service.client._models import NULL
 from airflow_provider_service.client.models import InsertedRows, Workflow
-from airflow_provider_service.client.models._null import NULL
-from airflow_provider_service.client.models._workflows import writable
 from airflow_provider_service.client.resources._base import moment
+from airflow_provider_service.client.resources._workflows import writable
 
 from . import samples
 from .clients import ROOT, Client

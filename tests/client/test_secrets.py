@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_service.client import errors
-from airflow_provider_service.client._http.webhook_answers import checked_headers
+from airflow_provider_service.client._http.start_answers import checked_headers
 from airflow_provider_service.client.resources._webhooks import authentication_headers
 from tests.frames import showing
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig, errors
-from airflow_provider_service.client._http.server_clock import ServerClock
+from airflow_provider_service.client._http.transport import ServerClock
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .clients import ROOT, Client

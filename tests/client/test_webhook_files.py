@@ -11,7 +11,7 @@ import pytest
 import requests
 import requests_mock
 
-from airflow_provider_service.client._http.multipart import MultipartBody, file_parts
+from airflow_provider_service.client._http.encoding import MultipartBody, file_parts
 from airflow_provider_service.client.errors import ServiceFileError, ServiceInputError, ServiceWebhookRefusedError
 from airflow_provider_service.client.models import WebhookTrigger
 

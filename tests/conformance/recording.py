@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from airflow_provider_service.client.resources import _audit as audit
-from airflow_provider_service.client.resources import _base
+from airflow_provider_service.client.resources import _audit, _base
 
 from .outcomes import PROPERTY
 
@@ -51,7 +50,7 @@ def nothing_lost() -> Iterator[None]:
         return value
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (_base, audit):
+        for module in (_base, _audit):
             patch.setattr(module, "read", read)
         yield
 

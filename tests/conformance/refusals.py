@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.client._http.versions import since
+from airflow_provider_service.client._http.answers import since
 from airflow_provider_service.client.errors import ServiceApiError, ServiceNotOfferedError
 from tests.client.calling import C, P, T, U, V, W
 from tests.client.contract import CONTRACT

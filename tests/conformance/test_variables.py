@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from airflow_provider_service.client._models import NULL
 from airflow_provider_service.client.errors import ServiceInvalidRequestError, ServiceNotFoundError
 from airflow_provider_service.client.models import Variable
-from airflow_provider_service.client.models._null import NULL
 
 from .expecting import NO_ID, refused, unique
 from .target import Target

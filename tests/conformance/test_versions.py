@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_service.client._http.versions import _SINCE
+from airflow_provider_service.client._http.answers import _SINCE
 from tests.client.contract import CONTRACT
 
 from .refusals import version_of

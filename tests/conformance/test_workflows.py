@@ -6,7 +6,7 @@ import pytest
 
 from airflow_provider_service.client.errors import ServiceInvalidRequestError, ServiceNotFoundError
 from airflow_provider_service.client.models import Workflow
-from airflow_provider_service.client.models._workflows import writable
+from airflow_provider_service.client.resources._workflows import writable
 from airflow_provider_service.simulator._samples import node
 
 from .expecting import NO_ID, NO_UUID, refused, unique

@@ -9,8 +9,8 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException
 
 from airflow_provider_service._core.health import reading
+from airflow_provider_service.client._models import parse_moment
 from airflow_provider_service.client.errors import ServiceNotFoundError, ServiceUnhealthyError
-from airflow_provider_service.client.models._moments import parse_moment
 from airflow_provider_service.operators.health import ServiceWorkflowHealthCheckOperator
 from tests.operators.conftest import FakeTaskInstance
 

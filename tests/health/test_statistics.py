@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_service._core.health.statistics import ExecutionStatistics, Tally, Thresholds, span
-from airflow_provider_service.client.models._statuses import ExecutionStatus
+from airflow_provider_service.client._constraints import ExecutionStatus
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 

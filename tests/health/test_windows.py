@@ -10,8 +10,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service._core.health import reading
-from airflow_provider_service.client.models._base import wire_time
-from airflow_provider_service.client.models._moments import parse_moment
+from airflow_provider_service.client._models import parse_moment, wire_time
 
 from .checking import check, lists, statistics
 from .conftest import HOUR

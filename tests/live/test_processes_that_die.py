@@ -20,8 +20,8 @@ from airflow_provider_service._core.runs.bridge.access import BridgeSecret
 from airflow_provider_service._core.runs.bridge.install import Installer
 from airflow_provider_service._core.runs.queued import QueuedExecutions
 from airflow_provider_service.client import ServiceClient
+from airflow_provider_service.client._constraints import ACTIVE_STATUSES
 from airflow_provider_service.client.errors import ServiceExecutionFailedError
-from airflow_provider_service.client.models._statuses import ACTIVE_STATUSES
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
 from airflow_provider_service.simulator import _samples as samples
 from tests.conformance.differences import difference

@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.errors import ServiceInvalidRequestError
-from airflow_provider_service.client.resources._credential_data import fitted
+from airflow_provider_service.client.resources._credentials import fitted
 from airflow_provider_service.simulator import ServiceSimulator
 
 PASSPHRASE = {"keyType": "passphrase", "secret": "s", "algorithm": "HS256"}

@@ -24,7 +24,7 @@ FORBIDDEN = (
     "pyarrow",
     "sqlite3",
     "airflow_provider_service.client._http.transport",
-    "airflow_provider_service.client.models._base",
+    "airflow_provider_service.client._models",
     "airflow_provider_service.client.resources",
     "airflow_provider_service.hooks.service",
     "airflow_provider_service._core.pages",

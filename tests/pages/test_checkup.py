@@ -16,7 +16,7 @@ from airflow_provider_service._core.pages.jobs import JOBS, since
 from airflow_provider_service._core.runs.bridge.access import BridgeSecret
 from airflow_provider_service._core.runs.bridge.install import Installer
 from airflow_provider_service.client import ServiceClient, ServiceConfig
-from airflow_provider_service.client._http.scopes import SPECIFIED_SCOPES
+from airflow_provider_service.client._http.answers import SPECIFIED_SCOPES
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.simulator._gateway import OPERATIONS
 from airflow_provider_service.simulator._generations import NEWEST, offers

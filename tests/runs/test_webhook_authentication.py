@@ -11,7 +11,7 @@ import jwt
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service.client._http.webhook_answers import checked_headers
+from airflow_provider_service.client._http.start_answers import checked_headers
 from airflow_provider_service.client.errors import (
     ServiceInputError,
     ServiceWebhookRefusedError,

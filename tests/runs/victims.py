@@ -26,7 +26,7 @@ FORKS.set_forkserver_preload(
         # On Airflow 3.2 it reads a long list of metrics, for longer than a run lasts here.
         "airflow.sdk.observability.stats",
         "airflow_provider_service.client._lookup",
-        "airflow_provider_service.client.models._workflows",
+        "airflow_provider_service.client.resources._workflows",
         "airflow_provider_service.client.resources._executions",
         "airflow_provider_service.client.resources._workflows",
         "airflow_provider_service._core.runs.idempotent_start",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_service._core.connection_check import server_version
-from airflow_provider_service.client._http import versions
+from airflow_provider_service.client._http import answers
 from airflow_provider_service.client.errors import ServiceNotOfferedError
 from airflow_provider_service.simulator import _generations as generations
 from airflow_provider_service.simulator._gateway import OPERATIONS
@@ -48,7 +48,7 @@ def test_only_what_exists_can_be_lacking() -> None:
 
 def test_the_client_names_the_same_versions() -> None:
     assert {name: version_of(name) for name in generations._BY_NAME} == generations._BY_NAME
-    assert len(versions._SINCE) == len(generations._BY_NAME)
+    assert len(answers._SINCE) == len(generations._BY_NAME)
 
 
 @pytest.mark.parametrize("operation", sorted(name for name in generations._BY_NAME if "?" not in name))

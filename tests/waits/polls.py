@@ -12,7 +12,7 @@ from typing import Any
 
 from airflow_provider_service._core.waits.reads import MAX_READS_AT_ONCE
 from airflow_provider_service.client._clock import clock
-from airflow_provider_service.client.models._statuses import ACTIVE_STATUSES
+from airflow_provider_service.client._constraints import ACTIVE_STATUSES
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .driving import until

@@ -16,9 +16,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client._constraints import ACTIVE_STATUSES, ENDED_STATUSES
 from airflow_provider_service.client._execution_data import read_state
 from airflow_provider_service.client.errors import ServiceApiError, ServiceInvalidRequestError, ServiceNotFoundError
-from airflow_provider_service.client.models._statuses import ACTIVE_STATUSES, ENDED_STATUSES
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient

@@ -17,8 +17,8 @@ from airflow_provider_service._airflow.references import OPTIONAL_WORKFLOW, PROJ
 from airflow_provider_service._core.health.history import History
 from airflow_provider_service._core.health.report import Health, Member
 from airflow_provider_service._core.health.statistics import Tally
+from airflow_provider_service.client._models import in_utc
 from airflow_provider_service.client.errors import ServiceLookupError, ServiceNotOfferedError
-from airflow_provider_service.client.models._base import in_utc
 from airflow_provider_service.links.service import EXECUTIONS_PAGE, WORKFLOW_EXECUTIONS_PAGE, page_url
 
 if TYPE_CHECKING:

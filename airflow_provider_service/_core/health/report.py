@@ -11,8 +11,8 @@ from airflow_provider_service._core.health.history import History
 from airflow_provider_service._core.health.statistics import Breach, ExecutionStatistics, span
 from airflow_provider_service._core.reports.report import Bar, Cell, Chart, Figure, Link, Report, Series, Table, Tone
 from airflow_provider_service._core.text_table import cut, text_table
-from airflow_provider_service.client._texts import one_line
-from airflow_provider_service.client.models._base import wire_time
+from airflow_provider_service.client._models import wire_time
+from airflow_provider_service.client._values import one_line
 
 #: Workflows in a result or a table, in a message, and in the chart of a report; the unhealthy ones come first.
 MAX_WORKFLOWS = 50

@@ -9,7 +9,7 @@ from datetime import datetime
 from random import Random
 from typing import Any, NamedTuple
 
-from airflow_provider_service.client.models._statuses import ExecutionStatus
+from airflow_provider_service.client._constraints import ExecutionStatus
 
 #: Up to this many runs of a workflow, the statistics on durations are exact; above, a sample of this size is used.
 MAX_DURATIONS = 10_000

@@ -17,7 +17,7 @@ from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._lookup import create_tag
 from airflow_provider_service.client._webhook_conflicts import with_holder
 from airflow_provider_service.client.errors import ServiceConflictError, ServiceDeploymentError, ServiceError
-from airflow_provider_service.client.models._workflows import writable
+from airflow_provider_service.client.resources._workflows import writable
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.instances.plan import DeploymentPlan, WorkflowChange

@@ -14,7 +14,7 @@ from airflow_provider_service._core.reports.files import require_report_place, w
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models import AuditReport, AuditSection
-    from airflow_provider_service.client.models._audit import AuditReports
+    from airflow_provider_service.client.resources._audit import AuditReports
 
 _MAX_SHOWN_LOCATIONS = 20
 

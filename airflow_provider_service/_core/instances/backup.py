@@ -40,7 +40,7 @@ from airflow_provider_service._core.rows.matching import with_columns
 from airflow_provider_service._core.rows.progress import Progress
 from airflow_provider_service._core.rows.values import column_types
 from airflow_provider_service.client._definitions import are_same, running
-from airflow_provider_service.client.models._workflows import writable
+from airflow_provider_service.client.resources._workflows import writable
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.instances.directory import Directory

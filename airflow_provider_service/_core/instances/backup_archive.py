@@ -20,7 +20,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 from airflow_provider_service._airflow.arguments import require
 from airflow_provider_service._core.object_storage import require_path
 from airflow_provider_service._core.stored_folders import stays_below
-from airflow_provider_service.client._texts import shown
+from airflow_provider_service.client._values import shown
 from airflow_provider_service.client.errors import ServiceInputError
 
 MANIFEST = "manifest.json"

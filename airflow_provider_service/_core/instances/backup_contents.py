@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from airflow_provider_service._core.rows.options import COLUMN_TYPES
-from airflow_provider_service.client._ids import plain_id
+from airflow_provider_service.client._constraints import plain_id
 
 #: Names of members and folders in an archive.
 CONTENTS = "contents.json"

@@ -11,8 +11,8 @@ from airflow_provider_service._airflow.arguments import require_source
 from airflow_provider_service._core.instances.backup_archive import ENDING, ArchiveReader
 from airflow_provider_service._core.object_storage import exists
 from airflow_provider_service._core.stored_folders import StoredFolder
+from airflow_provider_service.client._models import parse_moment
 from airflow_provider_service.client.errors import ServiceError, ServiceInputError
-from airflow_provider_service.client.models._moments import parse_moment
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from airflow_provider_service._core.instances.workflow_references import referen
 from airflow_provider_service._core.text_table import cut
 from airflow_provider_service.client._definitions import UNSET, settings_not_kept, without_caches
 from airflow_provider_service.client._http.redaction import HIDDEN
-from airflow_provider_service.client._shapes import list_or_empty
+from airflow_provider_service.client._values import list_or_empty
 
 #: Maximum number of lines that are shown of a text, such as code.
 _MAX_LINES = 40

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from airflow_provider_service._airflow.arguments import repeated
-from airflow_provider_service.client._ids import plain_id
+from airflow_provider_service.client._constraints import plain_id
 
 #: Maximum length of the name of a workflow.
 _MAX_CHARS = 128

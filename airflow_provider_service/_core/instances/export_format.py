@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._core.instances.workflow_references import Named, with_references
 from airflow_provider_service.client._definitions import UNSET, running
-from airflow_provider_service.client.models._workflows import writable
+from airflow_provider_service.client.resources._workflows import writable
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.instances.directory import Directory

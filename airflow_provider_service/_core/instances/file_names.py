@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import chain, count
 from unicodedata import normalize
 
-from airflow_provider_service.client._ids import plain_id
+from airflow_provider_service.client._constraints import plain_id
 
 log = logging.getLogger(__name__)
 

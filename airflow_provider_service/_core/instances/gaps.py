@@ -6,8 +6,8 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from airflow_provider_service.client._ids import NOT_PLAIN, is_plain_id
-from airflow_provider_service.client._texts import shown
+from airflow_provider_service.client._constraints import NOT_PLAIN, is_plain_id
+from airflow_provider_service.client._values import shown
 
 if TYPE_CHECKING:
     from airflow_provider_service.client.models import DataTable, Project, Workflow

@@ -12,7 +12,7 @@ from airflow_provider_service._core.instances.desired_state.reading import read_
 from airflow_provider_service._core.instances.source import Source
 from airflow_provider_service._core.instances.workflow_references import Named, with_references
 from airflow_provider_service.client._definitions import tag_names
-from airflow_provider_service.client._texts import shown, type_of
+from airflow_provider_service.client._values import shown, type_of
 from airflow_provider_service.client.errors import ServiceInputError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_service._core.instances.distinct_names import name_with_id
 from airflow_provider_service._core.instances.workflow_references import Named
-from airflow_provider_service.client._ids import is_plain_id
+from airflow_provider_service.client._constraints import is_plain_id
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.instances.directory import Directory, Entry

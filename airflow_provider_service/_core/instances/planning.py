@@ -20,6 +20,7 @@ from airflow_provider_service._core.instances.plan import Action, DeploymentPlan
 from airflow_provider_service._core.instances.resolving import Resolver
 from airflow_provider_service._core.instances.source import repeated_definitions
 from airflow_provider_service._core.instances.workflow_references import used_ids, with_references
+from airflow_provider_service.client._constraints import is_plain_id
 from airflow_provider_service.client._definitions import (
     is_as_defined,
     read_definition,
@@ -32,8 +33,7 @@ from airflow_provider_service.client._definitions import (
     with_known_ids,
     with_removals,
 )
-from airflow_provider_service.client._ids import is_plain_id
-from airflow_provider_service.client._texts import one_line
+from airflow_provider_service.client._values import one_line
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.instances.directory import Entry

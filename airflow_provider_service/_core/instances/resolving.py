@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_service._core.instances.directory import Directory, Entry, new_token
 from airflow_provider_service._core.instances.workflow_references import Named
-from airflow_provider_service.client._ids import NOT_PLAIN, is_plain_id
+from airflow_provider_service.client._constraints import NOT_PLAIN, is_plain_id
 from airflow_provider_service.client._lookup import get_folder
 from airflow_provider_service.client.errors import ServiceLookupError
-from airflow_provider_service.client.models._tags import MAX_TAG_CHARS
+from airflow_provider_service.client.resources._tags import MAX_TAG_CHARS
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.instances.workflow_references import Kind

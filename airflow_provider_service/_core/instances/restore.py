@@ -25,7 +25,7 @@ from airflow_provider_service._core.instances.workflow_references import used_id
 from airflow_provider_service._core.instances.writing import Writer
 from airflow_provider_service.client._definitions import is_as_defined, read_definition, with_removals
 from airflow_provider_service.client.errors import ServiceError, ServiceInputError
-from airflow_provider_service.client.models._workflows import writable
+from airflow_provider_service.client.resources._workflows import writable
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.instances.directory import Entry

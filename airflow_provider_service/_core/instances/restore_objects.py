@@ -27,7 +27,7 @@ from airflow_provider_service._core.instances.inventory import Inventory
 from airflow_provider_service._core.rows.target import LoadOptions, TableTarget
 from airflow_provider_service.client._lookup import find_project
 from airflow_provider_service.client.errors import ServiceInputError, ServiceNotFoundError
-from airflow_provider_service.client.resources._credential_data import demanded
+from airflow_provider_service.client.resources._credentials import demanded
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.instances.restore_reading import StoredBackup

@@ -17,14 +17,14 @@ from airflow_provider_service.client._definitions import (
     settings_that_stay,
     with_defaults,
 )
+from airflow_provider_service.client._models import NULL
 from airflow_provider_service.client.errors import (
     ServiceConflictError,
     ServiceError,
     ServiceInvalidRequestError,
     ServiceNotFoundError,
 )
-from airflow_provider_service.client.models._null import NULL
-from airflow_provider_service.client.models._workflows import writable
+from airflow_provider_service.client.resources._workflows import writable
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.instances.plan import WorkflowChange

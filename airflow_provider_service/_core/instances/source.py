@@ -11,7 +11,7 @@ from airflow_provider_service._airflow.arguments import as_list, require_source
 from airflow_provider_service._core.instances.code import code_inside
 from airflow_provider_service._core.stored_folders import StoredFolder
 from airflow_provider_service.client._definitions import parse_definition, read_definition
-from airflow_provider_service.client._texts import shown
+from airflow_provider_service.client._values import shown
 from airflow_provider_service.client.errors import ServiceInputError
 
 _ENDING = ".json"

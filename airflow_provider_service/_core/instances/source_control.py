@@ -76,7 +76,7 @@ def read_types(types: Any) -> list[str] | None:
 
     :raises ServiceInputError: the list is empty, or the service has no such type.
     """
-    from airflow_provider_service.client.models._source_control import FileType
+    from airflow_provider_service.client.resources._source_control import FileType
 
     if types is None:
         return None

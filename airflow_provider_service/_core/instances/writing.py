@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client._constraints import plain_id
 from airflow_provider_service.client._definitions import content
-from airflow_provider_service.client._ids import plain_id
 from airflow_provider_service.client.errors import ServiceConflictError, ServiceNotFoundError, ServiceNotOfferedError
 
 if TYPE_CHECKING:

@@ -158,7 +158,7 @@ def _emit_run(task_instance: Any, base_url: str, outcome: Outcome) -> None:
     from openlineage.client.facet_v2 import job_type_job
     from openlineage.client.uuid import generate_static_uuid
 
-    from airflow_provider_service.client.models._moments import parse_moment
+    from airflow_provider_service.client._models import parse_moment
 
     namespace = namespace_of(base_url)
     identity = f"{namespace}/executions/{outcome.execution_id}".encode()

@@ -18,7 +18,7 @@ from airflow_provider_service._core.pages.editor import (
 )
 from airflow_provider_service._core.pages.grid import Cell, Channels, begins, cells_of
 from airflow_provider_service._core.pages.routes import Ends, Point, Route, Step, path_through, route_of, want_tracks
-from airflow_provider_service.client._shapes import dict_or_empty, list_or_empty
+from airflow_provider_service.client._values import dict_or_empty, list_or_empty
 
 BOX_WIDTH, BOX_HEIGHT = 184.0, 60.0
 #: Maximum number of nodes and of connections in a drawing; a larger workflow is shown in part.

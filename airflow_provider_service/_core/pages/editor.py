@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from airflow_provider_service._core.pages.grid import ROW_SPAN
-from airflow_provider_service.client._shapes import dict_or_empty
+from airflow_provider_service.client._values import dict_or_empty
 
 #: Maximum number of sticky notes in a drawing.
 MAX_NOTES = 60

@@ -11,6 +11,7 @@ from airflow_provider_service._core.pages.drawing import MAX_LINES, Drawing, dra
 from airflow_provider_service._core.pages.node_view import MAX_ROWS, NodeView, OutputOf, Texts, nodes_shown
 from airflow_provider_service._core.pages.states import State, state_of
 from airflow_provider_service._core.pages.timeline import Frame, frame_of
+from airflow_provider_service.client._constraints import ENDED_STATUSES, FAILED_STATUSES
 from airflow_provider_service.client._execution_data import (
     Failure,
     failure_of,
@@ -19,7 +20,6 @@ from airflow_provider_service.client._execution_data import (
     spans_of,
     with_few_runs,
 )
-from airflow_provider_service.client.models._statuses import ENDED_STATUSES, FAILED_STATUSES
 
 if TYPE_CHECKING:
     from airflow_provider_service.client.models import Execution

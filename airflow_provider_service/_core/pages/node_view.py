@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_service._core.pages.states import State, state_of
 from airflow_provider_service._core.pages.timeline import Frame, TimeBar, bars_of
 from airflow_provider_service._core.text_table import cut
+from airflow_provider_service.client._constraints import ENDED_STATUSES
 from airflow_provider_service.client._execution_data import (
     Failure,
     NodeRun,
@@ -26,7 +27,6 @@ from airflow_provider_service.client._execution_data import (
     tokens_of,
 )
 from airflow_provider_service.client._http.redaction import masked
-from airflow_provider_service.client.models._statuses import ENDED_STATUSES
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.pages.drawing import Drawing

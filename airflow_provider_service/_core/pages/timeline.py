@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_service._core.pages.states import State, state_of
 from airflow_provider_service.client._clock import clock
-from airflow_provider_service.client.models._statuses import ENDED_STATUSES
+from airflow_provider_service.client._constraints import ENDED_STATUSES
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._execution_data import Span

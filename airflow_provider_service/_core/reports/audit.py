@@ -12,7 +12,7 @@ from airflow_provider_service.links.service import CREDENTIALS_PAGE, WORKFLOW_PA
 
 if TYPE_CHECKING:
     from airflow_provider_service.client.models import AuditReport, AuditSection
-    from airflow_provider_service.client.models._audit import AuditReports
+    from airflow_provider_service.client.resources._audit import AuditReports
 
 CATEGORIES = ("credentials", "database", "nodes", "filesystem", "instance")
 # The columns that come first, in this order; others follow, and ids come last.

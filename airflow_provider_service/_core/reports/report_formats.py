@@ -12,7 +12,7 @@ from airflow_provider_service._airflow.arguments import require
 from airflow_provider_service._core.reports.html import as_html
 from airflow_provider_service._core.reports.markdown import as_markdown
 from airflow_provider_service._core.reports.report import Report
-from airflow_provider_service.client.models._base import wire_time
+from airflow_provider_service.client._models import wire_time
 
 
 def as_json(report: Report) -> str:

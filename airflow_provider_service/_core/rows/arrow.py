@@ -8,8 +8,8 @@ from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_service.client._models import parse_moment
 from airflow_provider_service.client.errors import ServiceInputError
-from airflow_provider_service.client.models._moments import parse_moment
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -14,7 +14,7 @@ from airflow_provider_service.client.errors import ServiceError, ServiceInsertIn
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models import Condition, RowFilter
-    from airflow_provider_service.client.models._data_table_rows import Row
+    from airflow_provider_service.client.resources._data_table_rows import Row
 
 #: Conditions in a filter that is sent in a body: the server fails at 1,000.
 MAX_CONDITIONS = 900

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._core.rows.upsert_plan import Key, key_of
 from airflow_provider_service._core.rows.values import rounded_columns, typed_row
-from airflow_provider_service.client._texts import shown
+from airflow_provider_service.client._values import shown
 from airflow_provider_service.client.errors import ServiceInputError
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.rows.options import OnDuplicate
-    from airflow_provider_service.client.models._data_table_rows import Row
+    from airflow_provider_service.client.resources._data_table_rows import Row
 
 log = logging.getLogger(__name__)
 

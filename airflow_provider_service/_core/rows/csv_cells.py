@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.client._texts import shown
+from airflow_provider_service.client._values import shown
 from airflow_provider_service.client.errors import ServiceInputError
 
 if TYPE_CHECKING:

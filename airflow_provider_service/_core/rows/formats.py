@@ -21,7 +21,7 @@ from airflow_provider_service._core.rows.arrow import (
 )
 from airflow_provider_service._core.rows.csv_cells import MAX_ROW_CHARS, csv_line, csv_records
 from airflow_provider_service._core.rows.source_rows import NoteColumns, SourceRow, ignore_columns, require_distinct
-from airflow_provider_service.client._texts import shown
+from airflow_provider_service.client._values import shown
 from airflow_provider_service.client.errors import ServiceInputError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from airflow_provider_service._core.rows.arrow import (
     require_plain_types,
 )
 from airflow_provider_service._core.rows.source_rows import NoteColumns, SourceRow, ignore_columns, require_distinct
-from airflow_provider_service.client._texts import shown
+from airflow_provider_service.client._values import shown
 from airflow_provider_service.client.errors import ServiceInputError
 
 if TYPE_CHECKING:

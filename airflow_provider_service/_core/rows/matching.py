@@ -20,15 +20,14 @@ from airflow_provider_service._core.rows.values import (
     typed_filter,
     types_of_stored_rows,
 )
-from airflow_provider_service.client._texts import shown
+from airflow_provider_service.client._models import parse_moment, wire_time
+from airflow_provider_service.client._values import shown
 from airflow_provider_service.client.errors import ServiceError, ServiceInputError, ServiceUnexpectedResponseError
-from airflow_provider_service.client.models._base import wire_time
-from airflow_provider_service.client.models._moments import parse_moment
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models import Condition, DataTable, RowFilter
-    from airflow_provider_service.client.models._data_table_rows import Row
+    from airflow_provider_service.client.resources._data_table_rows import Row
 
 _COMPARISONS: dict[str, Callable[[str, str], bool]] = {
     "eq": operator.eq,

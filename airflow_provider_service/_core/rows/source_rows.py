@@ -10,9 +10,9 @@ from typing import Any
 from airflow_provider_service._airflow.arguments import repeated, require_mapping
 from airflow_provider_service._core.rows.options import COLUMN_TYPES
 from airflow_provider_service._core.rows.values import check_columns
-from airflow_provider_service.client._texts import shown
+from airflow_provider_service.client._constraints import SYSTEM_COLUMNS, require_new_name
+from airflow_provider_service.client._values import shown
 from airflow_provider_service.client.errors import ServiceInputError
-from airflow_provider_service.client.models._column_names import SYSTEM_COLUMNS, require_new_name
 
 SourceRow = Mapping[str, Any]
 #: Receives the names of a source's columns, which are known even without rows.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from airflow_provider_service._core.rows.upsert_plan import Key
-    from airflow_provider_service.client.models._data_table_rows import Row
+    from airflow_provider_service.client.resources._data_table_rows import Row
 
 # What SQLite reports if the temporary file cannot be written.
 _NO_SPACE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.rows.spool import Spool
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models import RowFilter
-    from airflow_provider_service.client.models._data_table_rows import Row
+    from airflow_provider_service.client.resources._data_table_rows import Row
 
 #: Up to this number, the service finds every whole number by equality.
 MAX_FOUND_NUMBER = 2**53

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_service.client._constraints import SYSTEM_COLUMNS
 from airflow_provider_service.client._http.encoding import to_json
-from airflow_provider_service.client._texts import shown
+from airflow_provider_service.client._values import shown
 from airflow_provider_service.client.errors import ServiceInputError
-from airflow_provider_service.client.models._column_names import SYSTEM_COLUMNS
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.rows.options import OnStoredDuplicates
-    from airflow_provider_service.client.models._data_table_rows import Row
+    from airflow_provider_service.client.resources._data_table_rows import Row
 
 log = logging.getLogger(__name__)
 

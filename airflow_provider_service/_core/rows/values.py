@@ -10,11 +10,10 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.client._texts import shown
+from airflow_provider_service.client._constraints import SYSTEM_COLUMNS, require_row
+from airflow_provider_service.client._models import parse_moment, wire_time
+from airflow_provider_service.client._values import shown
 from airflow_provider_service.client.errors import ServiceInputError
-from airflow_provider_service.client.models._base import wire_time
-from airflow_provider_service.client.models._column_names import SYSTEM_COLUMNS, require_row
-from airflow_provider_service.client.models._moments import parse_moment
 
 if TYPE_CHECKING:
     from airflow_provider_service.client.models import DataTable

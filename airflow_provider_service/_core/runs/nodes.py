@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_service._core.text_table import cut, text_table
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._execution_data import NodeRun, nodes_of
-from airflow_provider_service.client._texts import one_line
+from airflow_provider_service.client._values import one_line
 from airflow_provider_service.client.errors import ServiceAnswerTooLargeError, ServiceError
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from airflow_provider_service.client._execution_data import (
     with_data,
 )
 from airflow_provider_service.client._http.redaction import SIGNED, redacted, secrets_in
-from airflow_provider_service.client._texts import one_line
+from airflow_provider_service.client._values import one_line
 from airflow_provider_service.client.errors import (
     ServiceAnswerTooLargeError,
     ServiceError,

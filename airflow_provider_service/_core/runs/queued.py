@@ -13,8 +13,8 @@ from airflow_provider_service.client import errors
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.client._constraints import ExecutionStatus
     from airflow_provider_service.client.models import Execution
-    from airflow_provider_service.client.models._statuses import ExecutionStatus
 
 # Number of the newest listed executions among whose ids queued ones are searched for.
 LISTED = 100

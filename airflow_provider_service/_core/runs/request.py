@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from airflow_provider_service._airflow.connection import WebhookHeaders
     from airflow_provider_service._airflow.task_arguments import OnRetry, Start
     from airflow_provider_service.client._client import Resources
-    from airflow_provider_service.client._mcp_modes import Mode
+    from airflow_provider_service.client._constraints import Mode
     from airflow_provider_service.client.models import Workflow
 
 log = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from airflow_provider_service.client.models._statuses import ENDED_STATUSES, FAILED_STATUSES
+from airflow_provider_service.client._constraints import ENDED_STATUSES, FAILED_STATUSES
 
 # The number of an attempt until a search has found the earlier ones, if Airflow does not count them.
 UNCOUNTED = 0

@@ -9,14 +9,14 @@ from airflow_provider_service._core.runs.queued import QueuedExecutions
 from airflow_provider_service._core.runs.search import EarlierRuns, IsOlder, list_back, read_again
 from airflow_provider_service._core.runs.start_and_find import IsAnswered, never
 from airflow_provider_service.client import errors
+from airflow_provider_service.client._constraints import FAILED_STATUSES
 from airflow_provider_service.client._execution_data import pinned_nodes
-from airflow_provider_service.client.models._statuses import FAILED_STATUSES
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.runs.run_key import CallTag, RunKey
     from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.client._constraints import ExecutionStatus
     from airflow_provider_service.client.models import Execution
-    from airflow_provider_service.client.models._statuses import ExecutionStatus
 
 
 class KeylessSearch:

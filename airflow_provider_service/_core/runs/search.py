@@ -23,14 +23,14 @@ from airflow_provider_service._core.runs.run_key import CallTag, RunKey
 from airflow_provider_service._core.runs.start_and_find import IsAnswered, never
 from airflow_provider_service.client import errors
 from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client._constraints import ACTIVE_STATUSES, ENDED_STATUSES, FAILED_STATUSES
 from airflow_provider_service.client._execution_data import starting_items, with_data
-from airflow_provider_service.client.models._statuses import ACTIVE_STATUSES, ENDED_STATUSES, FAILED_STATUSES
 from airflow_provider_service.links.service import execution_url
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.client._constraints import ExecutionStatus
     from airflow_provider_service.client.models import Execution
-    from airflow_provider_service.client.models._statuses import ExecutionStatus
 
 log = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from airflow_provider_service._core.runs import start_and_find
 from airflow_provider_service._core.runs.queued import QueuedExecutions
 from airflow_provider_service._core.runs.search import began_before, list_back
 from airflow_provider_service.client import errors
+from airflow_provider_service.client._constraints import ENDED_STATUSES
 from airflow_provider_service.client.errors import ServiceInputError, ServiceRunInDoubtError, ServiceRunNotStartedError
-from airflow_provider_service.client.models._statuses import ENDED_STATUSES
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.runs.attempt import Attempt

@@ -10,8 +10,8 @@ import logging
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from airflow_provider_service._airflow.attempts import push_execution
+from airflow_provider_service.client._constraints import ACTIVE_STATUSES, ENDED_STATUSES
 from airflow_provider_service.client.errors import ServiceError, ServiceExecutionFailedError, ServiceWaitError
-from airflow_provider_service.client.models._statuses import ACTIVE_STATUSES, ENDED_STATUSES
 from airflow_provider_service.links.service import execution_url
 
 if TYPE_CHECKING:

@@ -29,14 +29,13 @@ from airflow_provider_service._core.waits.waiter import Waiter
 from airflow_provider_service._core.waits.watch import PollStatistics
 from airflow_provider_service.client import ServiceClient, ServiceConfig, errors
 from airflow_provider_service.client._clock import Timer, clock
-from airflow_provider_service.client.models._statuses import ACTIVE_STATUSES
+from airflow_provider_service.client._constraints import ACTIVE_STATUSES
 
 # Loaded with this module, in a thread: loaded at its first use, it would stall the event loop for 100 ms.
-from airflow_provider_service.client.resources import _executions  # noqa: F401
 
 if TYPE_CHECKING:
+    from airflow_provider_service.client._constraints import ExecutionStatus
     from airflow_provider_service.client.models import Execution
-    from airflow_provider_service.client.models._statuses import ExecutionStatus
 
 log = logging.getLogger(__name__)
 

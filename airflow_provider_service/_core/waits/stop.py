@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from airflow_provider_service.client import errors
+from airflow_provider_service.client._constraints import ENDED_STATUSES
 from airflow_provider_service.client._execution_data import read_state
-from airflow_provider_service.client.models._statuses import ENDED_STATUSES
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.waits.outcome import Outcome

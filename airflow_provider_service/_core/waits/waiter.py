@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow_provider_service._core.waits.watch import Watch
-from airflow_provider_service.client.models._executions import number_of
+from airflow_provider_service.client.resources._executions import number_of
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.waits.outcome import Outcome

@@ -1,4 +1,9 @@
-"""Interpret an answer of the server: as a value, or as the exception that names the failure."""
+"""Interpret an answer of the server: as a value, or as the exception that names the failure.
+
+Every key scope of the specification, and how to name it to a caller whose key lacks it.
+
+The first version of n8n that offers an operation or a parameter, according to its published contracts.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +19,126 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from airflow_provider_service.client import errors
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._http.redaction import masked, redacted
-from airflow_provider_service.client._http.scopes import describe_scope
-from airflow_provider_service.client._http.versions import since
-from airflow_provider_service.client._shapes import dict_or_empty
-from airflow_provider_service.client._texts import one_line
+from airflow_provider_service.client._values import dict_or_empty, one_line
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._http.exchange import Answer
+
+
+_ACTIONS = {
+    "communityPackage": "install list uninstall update",
+    "credential": "create read list update delete move",
+    "dataTable": "create read list update delete",
+    "dataTableColumn": "create read update delete",
+    "dataTableRow": "create read update delete upsert",
+    "execution": "read list retry stop delete",
+    "executionTags": "list update",
+    "folder": "create read list update delete",
+    "insights": "read",
+    "project": "create list update delete",
+    "securityAudit": "generate",
+    "sourceControl": "pull",
+    "tag": "create read list update delete",
+    "user": "create read list changeRole enforceMfa delete",
+    "variable": "create list update delete",
+    "workflow": "create read list update delete move activate",
+    "workflowTags": "list update",
+}
+
+SPECIFIED_SCOPES: frozenset[str] = frozenset(
+    f"{resource}:{action}" for resource, actions in _ACTIONS.items() for action in actions.split()
+)
+
+# Operations for which the server requires a different scope from the one in the specification.
+_SPECIFIED_AS = {
+    "workflow:deactivate": "workflow:activate",
+    "project:manageMembers": "project:update",
+}
+
+
+def describe_scope(scope: str) -> str:
+    """Name the scope or scopes that an operation needs, with the specification's name where the two differ.
+
+    :param scope: server scope, or several joined by a comma, e.g. ``"workflow:deactivate"``.
+    """
+    return " and ".join(_describe_one(name) for name in scope.split(","))
+
+
+def _describe_one(scope: str) -> str:
+    if scope in SPECIFIED_SCOPES:
+        return f"'{scope}'"
+    if scope in _SPECIFIED_AS:
+        return f"'{scope}' (the specification names '{_SPECIFIED_AS[scope]}')"
+    return f"'{scope}' (a scope of the server that the specification does not list)"
+
+
+_ADDED = {
+    "2.3": ("PATCH /credentials/{}",),
+    "2.7": (
+        "GET /data-tables",
+        "POST /data-tables",
+        "GET /data-tables/{}",
+        "PATCH /data-tables/{}",
+        "DELETE /data-tables/{}",
+        "GET /data-tables/{}/rows",
+        "POST /data-tables/{}/rows",
+        "PATCH /data-tables/{}/rows/update",
+        "POST /data-tables/{}/rows/upsert",
+        "DELETE /data-tables/{}/rows/delete",
+    ),
+    "2.8": ("GET /credentials", "GET /projects/{}/users"),
+    "2.10": (
+        "POST /executions/{}/stop",
+        "POST /executions/stop",
+        "GET /executions/{}/tags",
+        "PUT /executions/{}/tags",
+    ),
+    "2.14": ("GET /discover",),
+    "2.15": ("POST /workflows/{}/archive", "POST /workflows/{}/unarchive"),
+    "2.16": (
+        "GET /community-packages",
+        "POST /community-packages",
+        "PATCH /community-packages/{}",
+        "DELETE /community-packages/{}",
+        "GET /executions?redactExecutionData",
+        "GET /executions/{}?redactExecutionData",
+    ),
+    "2.17": ("GET /insights/summary", "GET /users?offset"),
+    "2.20": (
+        "GET /credentials/{}",
+        "POST /credentials/{}/test",
+        "GET /data-tables/{}/columns",
+        "POST /data-tables/{}/columns",
+        "PATCH /data-tables/{}/columns/{}",
+        "DELETE /data-tables/{}/columns/{}",
+        "GET /projects/{}/folders",
+        "POST /projects/{}/folders",
+        "GET /projects/{}/folders/{}",
+        "PATCH /projects/{}/folders/{}",
+        "DELETE /projects/{}/folders/{}",
+    ),
+    "2.30": (
+        "DELETE /data-tables/{}/rows/clear",
+        "GET /executions?ignoreDataSizeLimit",
+        "GET /executions/{}?ignoreDataSizeLimit",
+    ),
+    "2.33": ("POST /workflows/{}/publish", "POST /workflows/{}/unpublish", "GET /workflows/{}/history"),
+    "2.35": ("PUT /workflows/{}?publishIfActive",),
+    "2.36": ("GET /workflows?offset",),
+    "2.37": ("GET /executions?startedAfter", "GET /executions?startedBefore"),
+    "2.39": ("GET /source-control/status", "POST /source-control/push", "GET /workflows/{}/versions/{}"),
+}
+_SINCE = {name: version for version, names in _ADDED.items() for name in names}
+
+
+def since(method: str, path: str, parameter: str | None = None) -> str | None:
+    """The version that added an operation, or a parameter of its query.
+
+    :param path: path below the API root, with ``{}`` for each id.
+    :returns: None if n8n 1.123 offers it already, or no known version does.
+    """
+    return _SINCE.get(f"{method} {path}" + (f"?{parameter}" if parameter else ""))
+
 
 # The message is at the beginning of an error page.
 MESSAGE_BYTES = 4 * 1024

@@ -1,34 +1,81 @@
-"""One exchange with the server: send a request and receive its whole answer, within limits of time and size."""
+"""One exchange with the server: send a request and receive its whole answer, within limits of time and size.
+
+Turn the failure of an exchange into the exception that names it.
+
+Read an event stream (``text/event-stream``) while it arrives.
+"""
 
 from __future__ import annotations
 
 import codecs
+import io
 import json
 import logging
 import re
+import ssl
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from functools import cached_property
 from http import HTTPStatus
 from http.client import HTTPException
+from itertools import chain, islice
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import requests
 from pydantic_core import from_json
 from requests.utils import default_user_agent, requote_uri, select_proxy
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import (
+    ClosedPoolError,
+    HTTPError,
+    LocationValueError,
+    NewConnectionError,
+    ProxyError,
+    ReadTimeoutError,
+)
 
 from airflow_provider_service import __version__
 from airflow_provider_service.client import errors
 from airflow_provider_service.client._config import DEFAULT_PORTS, ServiceConfig
-from airflow_provider_service.client._http import failures
 from airflow_provider_service.client._http.connections import MAX_SECONDS, Deadline, TimedAdapter, ending_by
-from airflow_provider_service.client._http.event_stream import EVENT_STREAM, event_data
 from airflow_provider_service.client._http.redaction import HiddenText, masked
-from airflow_provider_service.client._nesting import is_too_deep
-from airflow_provider_service.client._texts import one_line
+from airflow_provider_service.client._values import is_too_deep, one_line
+
+EVENT_STREAM = "text/event-stream"
+#: The service answers a call with one event; others announce progress, often for as long as an execution takes.
+MAX_EVENTS = 100_000
+
+
+def event_data(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the data of each event as soon as the event is complete, for the first 100,000 events.
+
+    :param parts: the stream in pieces of any size.
+    """
+    return islice(_events(_lines(parts)), MAX_EVENTS)
+
+
+def _events(lines: Iterable[str]) -> Iterator[bytes]:
+    data: list[str] = []
+    for line in chain(lines, [""]):
+        if line.startswith("data:"):
+            data.append(line.removeprefix("data:"))
+        elif not line and data:
+            yield "\n".join(data).encode()
+            data = []
+
+
+def _lines(parts: Iterable[bytes]) -> Iterator[str]:
+    decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8-sig")("replace"), translate=True)
+    begun: list[str] = []
+    for part in parts:
+        first, *others = decoder.decode(part).split("\n")
+        begun.append(first)
+        for line in others:
+            yield "".join(begun)
+            begun = [line]
+    yield "".join([*begun, decoder.decode(b"", final=True).rstrip("\n")])
+
 
 log = logging.getLogger(__name__)
 
@@ -184,7 +231,7 @@ class Session(requests.Session):
         settings = self._settings(url)
         proxy = select_proxy(url, settings["proxies"])
         if proxy and not _names_host(proxy):  # requests raises an unrelated error for it
-            raise failures.bad_proxy(proxy)
+            raise bad_proxy(proxy)
         with self._count_lock:
             self.requests_sent += 1
         try:
@@ -198,10 +245,10 @@ class Session(requests.Session):
                     else:
                         answer.content = b"".join(parts)
         except _FAILURES as error:
-            failed = failures.failure_to_answer(error, method, path, self._config, timeout=timeout, proxy=proxy)
+            failed = failure_to_answer(error, method, path, self._config, timeout=timeout, proxy=proxy)
         else:
             if response.status_code == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED and proxy and url.startswith("http:"):
-                raise failures.proxy_error(str(response.reason), method, path, proxy, status=response.status_code)
+                raise proxy_error(str(response.reason), method, path, proxy, status=response.status_code)
             return answer
         # Raised outside the handler, so that the error's context keeps no frames that hold the request's headers.
         raise failed
@@ -275,3 +322,126 @@ def _too_large(config: ServiceConfig, method: str, path: str, status: int) -> er
         hint="Read less at a time (a smaller page_size, executions without data), or raise the connection's extra "
         "'max_answer_mib'",
     )
+
+
+# The other side closed a TLS connection, which does not show whether it had read a request. Other errors of TLS are
+# those of a handshake: our connections report the later ones as lost.
+_TLS_ENDED = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
+
+# There was no connection on which a request could have been sent.
+_NO_CONNECTION = (ClosedPoolError, NewConnectionError, ProxyError)
+
+# The base URL was checked when it was configured, so an invalid address can only be that of the proxy.
+_BAD_PROXY = (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema, LocationValueError)
+
+_CHECK_ADDRESS = "Check host and port of the connection, and that the service runs and can be reached from here"
+
+_TUNNEL_REFUSED = re.compile(r"Tunnel connection failed: (\d{3})")
+
+
+def failure_to_answer(
+    error: Exception, method: str, path: str, config: ServiceConfig, *, timeout: float, proxy: str | None
+) -> Exception:
+    """Name the failure of an exchange that ended without a complete answer.
+
+    :param timeout: seconds that the exchange was allowed to take.
+    :param proxy: address of the proxy that was used; it may contain a password.
+    """
+    named = _proxy_failure(error, method, path, proxy)
+    if named is not None:
+        return named
+    inner, through = _innermost(error), f" through the proxy {_shown(proxy)}" if proxy else ""
+    if isinstance(error, requests.ConnectTimeout):
+        seconds = min(config.connect_timeout, timeout)
+        return errors.ServiceUnreachableError(
+            f"no connection to {config.base_url}{through} within {seconds:g} s",
+            method=method,
+            path=path,
+            hint=_CHECK_ADDRESS,
+        )
+    if isinstance(error, requests.Timeout) or isinstance(inner, (TimeoutError, ReadTimeoutError)):
+        return errors.ServiceTimeoutError(
+            f"the whole answer did not arrive within the timeout of {timeout:g} s", method=method, path=path
+        )
+    if isinstance(error, requests.exceptions.SSLError) and not isinstance(inner, _TLS_ENDED):
+        return errors.ServiceTlsError(
+            f"TLS failed with {config.base_url}{through}: {_root_cause(error)}",
+            method=method,
+            path=path,
+            hint="Check the scheme of the host and the extra 'verify'",
+        )
+    if isinstance(error, requests.ConnectionError) and not _was_sent(error):
+        return errors.ServiceUnreachableError(
+            f"{config.base_url} is not reachable{through}: {_root_cause(error)}",
+            method=method,
+            path=path,
+            hint=_CHECK_ADDRESS,
+        )
+    if isinstance(error, (requests.ConnectionError, requests.exceptions.ChunkedEncodingError)):
+        return errors.ServiceConnectionLostError(
+            f"the connection broke before the whole answer arrived: {_root_cause(error)}", method=method, path=path
+        )
+    if isinstance(error, OSError) and not isinstance(error, requests.RequestException):
+        return errors.ServiceConfigError(f"the extras 'verify' and 'cert' cannot be used: {error}; nothing was sent")
+    is_garbled = isinstance(error, requests.exceptions.ContentDecodingError)
+    kind = errors.ServiceUnreadableResponseError if is_garbled else errors.ServiceUnexpectedResponseError
+    return kind(f"the answer cannot be read: {type(error).__name__}", method=method, path=path)
+
+
+def _proxy_failure(error: Exception, method: str, path: str, proxy: str | None) -> Exception | None:
+    if isinstance(error, _BAD_PROXY):
+        return bad_proxy(proxy)
+    if not isinstance(error, requests.exceptions.ProxyError):
+        return None
+    refused = _TUNNEL_REFUSED.search(str(_innermost(error)))
+    return proxy_error(_root_cause(error), method, path, proxy, status=int(refused[1]) if refused else None)
+
+
+def bad_proxy(proxy: str | None) -> errors.ServiceConfigError:
+    """Report that the address of a proxy is not valid."""
+    return errors.ServiceConfigError(
+        f"the proxy {_shown(proxy)} cannot be used: its address is not valid, or a package for it is missing; see the "
+        "connection's extra 'proxies' and the proxies of the environment; nothing was sent"
+    )
+
+
+def proxy_error(
+    reason: str, method: str, path: str, proxy: str | None, *, status: int | None
+) -> errors.ServiceProxyError:
+    """Report that the proxy caused the failure.
+
+    :param status: HTTP status that the proxy itself answered, or None.
+    """
+    return errors.ServiceProxyError(
+        f"the proxy {_shown(proxy)} did not pass the request on: {reason}",
+        method=method,
+        path=path,
+        status=status,
+        hint="Check the connection's extra 'proxies' and the proxies of the environment",
+    )
+
+
+def _shown(proxy: str | None) -> str:
+    """The address of a proxy without its user and password."""
+    scheme, separator, rest = (proxy or "").rpartition("://")
+    address = rest.rpartition("@")[2].partition("/")[0]
+    return f"{scheme}{separator}{address}" if address else "of the settings"
+
+
+def _was_sent(error: requests.ConnectionError) -> bool:
+    cause = error.args[0] if error.args else None
+    return not isinstance(getattr(cause, "reason", cause), _NO_CONNECTION)
+
+
+def _root_cause(error: BaseException) -> str:
+    """The innermost message, without the URL and the object reprs around it."""
+    cause = _innermost(error)
+    text = re.sub(r"<[^>]*>:?\s*|\w*Connection(Pool)?\([^)]*\):\s*", "", str(cause))
+    return one_line(text) or type(cause).__name__
+
+
+def _innermost(error: BaseException) -> BaseException:
+    inner: object = getattr(error, "reason", None)
+    if not isinstance(inner, BaseException):
+        inner = next((argument for argument in reversed(error.args) if isinstance(argument, BaseException)), None)
+    return _innermost(inner) if isinstance(inner, BaseException) else error

@@ -10,7 +10,7 @@ from itertools import groupby, islice
 from typing import Any
 
 from airflow_provider_service.client._http.encoding import to_json
-from airflow_provider_service.client._texts import shown
+from airflow_provider_service.client._values import shown
 from airflow_provider_service.client.errors import ServiceAnswerTooLargeError, ServiceInputError
 
 Fetch = Callable[[dict[str, Any]], Any]

@@ -1,7 +1,11 @@
-"""Send requests: address, key, encoding, time limits, retries and errors. Nothing else in the package does."""
+"""Send requests: address, key, encoding, time limits, retries and errors. Nothing else in the package does.
+
+The difference between the server's clock and ours, derived from the dates of its answers.
+"""
 
 from __future__ import annotations
 
+import email.utils
 import logging
 import math
 import threading
@@ -11,24 +15,77 @@ from functools import partial
 from typing import Any
 
 import requests
-from tenacity import (
-    RetryCallState,
-    Retrying,
-    retry_if_exception,
-    wait_random_exponential,
-)
+from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
 
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._config import ServiceConfig
-from airflow_provider_service.client._http import answers, mcp_answers, webhook_answers
-from airflow_provider_service.client._http.encoding import Query, encode_query, fill_path, json_body, segment, text_of
+from airflow_provider_service.client._http import answers, start_answers
+from airflow_provider_service.client._http.encoding import (
+    FilePart,
+    MultipartBody,
+    Query,
+    encode_query,
+    fill_path,
+    json_body,
+    segment,
+    text_of,
+)
 from airflow_provider_service.client._http.exchange import MEBIBYTE, Answer, Session
-from airflow_provider_service.client._http.multipart import FilePart, MultipartBody
 from airflow_provider_service.client._http.redaction import HiddenText
-from airflow_provider_service.client._http.server_clock import ServerClock
-from airflow_provider_service.client._texts import shown
+from airflow_provider_service.client._models import METHODS_WITHOUT_BODY, WebhookAnswer
+from airflow_provider_service.client._values import shown
 from airflow_provider_service.client.errors import ServiceApiError, ServiceConfigError, ServiceError, ServiceInputError
-from airflow_provider_service.client.models._webhooks import METHODS_WITHOUT_BODY, WebhookAnswer
+
+# A date outside these years cannot come from a clock, and arithmetic with it can exceed the range of Python's dates.
+_YEARS = range(1970, 9000)
+
+
+class ServerClock:
+    """Learns the offset of the server's clock from the ``Date`` header of its answers.
+
+    A date counts whole seconds and was written at some time between the request and its answer, so each answer only
+    gives a range for the offset. Several answers together narrow it down to a fraction of a second, and slow answers do
+    no harm. When a clock is set, the old values no longer fit and are discarded.
+    """
+
+    def __init__(self) -> None:
+        self._bounds: tuple[float, float] | None = None
+
+    @property
+    def offset(self) -> timedelta | None:
+        """The server's time minus ours, to about a second; None before the first dated answer."""
+        bounds = self._bounds
+        return timedelta(seconds=sum(bounds) / 2) if bounds else None
+
+    @property
+    def certain_offset(self) -> timedelta | None:
+        """The part of the offset that is certain, however slow the answers were; 0 if the clocks may agree."""
+        if self._bounds is None:
+            return None
+        least, most = self._bounds
+        return timedelta(seconds=max(least, 0.0) + min(most, 0.0))
+
+    def learn(self, date: str | None, sent: float, answered: float) -> None:
+        """Take the date of an answer into account.
+
+        :param date: value of the ``Date`` header; anything but a plausible date is ignored.
+        :param sent: our time when the request was sent, in seconds since 1970.
+        :param answered: our time when the answer's headers had arrived.
+        """
+        try:
+            written = email.utils.parsedate_to_datetime(date or "")
+            if written.year not in _YEARS:
+                return
+            second = written.timestamp()
+        except (TypeError, ValueError, IndexError, OverflowError):
+            return
+        least, most = second - answered, second + 1 - sent
+        known = self._bounds
+        if known and least <= known[1] and known[0] <= most:
+            least, most = max(least, known[0]), min(most, known[1])
+        if least <= most:  # not if our own clock was set back in the meantime
+            self._bounds = least, most
+
 
 log = logging.getLogger(__name__)
 
@@ -171,12 +228,12 @@ class Transport:
         target = "/webhook/" + "/".join(map(segment, path.split("/")))
         query = "" if has_body else encode_query(payload)
         data = self._form(payload, files) if files else self._limited_body(payload) if has_body else None
-        headers = webhook_answers.checked_headers(headers)
+        headers = start_answers.checked_headers(headers)
         request = self._prepare(method, self.config.webhook_root + target + query, headers, data)
 
         def send() -> WebhookAnswer:
             answer = self._session.exchange(request, target, timeout, follow=False)
-            return webhook_answers.read_answer(answer, method, target, headers)
+            return start_answers.read_answer(answer, method, target, headers)
 
         return _retrying(False, self._start_seconds, stopped, may_repeat)(send)
 
@@ -205,7 +262,7 @@ class Transport:
         key = self.config.mcp_api_key
         if key is None:
             raise ServiceConfigError(
-                f"the connection's extra 'mcp_api_key' is missing: {mcp_answers.CREATE_KEY}; nothing was sent"
+                f"the connection's extra 'mcp_api_key' is missing: {start_answers.CREATE_KEY}; nothing was sent"
             )
         secret = HiddenText(key.get_secret_value())
         headers = {
@@ -213,12 +270,12 @@ class Transport:
             "Accept": "application/json, text/event-stream",
         }
         call = {"name": tool, "arguments": arguments}
-        body = {"jsonrpc": "2.0", "id": mcp_answers.REQUEST_ID, "method": "tools/call", "params": call}
+        body = {"jsonrpc": "2.0", "id": start_answers.REQUEST_ID, "method": "tools/call", "params": call}
         request = self._prepare("POST", self.config.base_url + MCP_PATH, headers, self._limited_body(body))
 
         def send() -> dict[str, Any]:
-            answer = self._session.exchange(request, MCP_PATH, timeout, follow=False, is_answer=mcp_answers.is_answer)
-            return mcp_answers.read_result(answer, MCP_PATH, secret)
+            answer = self._session.exchange(request, MCP_PATH, timeout, follow=False, is_answer=start_answers.is_answer)
+            return start_answers.read_result(answer, MCP_PATH, secret)
 
         return _retrying(repeatable, self._start_seconds, stopped)(send)
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.resources._base import Resource as Resource
     from airflow_provider_service.client.resources._community_packages import CommunityPackages as CommunityPackages
     from airflow_provider_service.client.resources._credentials import Credentials as Credentials
-    from airflow_provider_service.client.resources._data_table_columns import DataTableColumns as DataTableColumns
     from airflow_provider_service.client.resources._data_table_rows import DataTableRows as DataTableRows
+    from airflow_provider_service.client.resources._data_tables import DataTableColumns as DataTableColumns
     from airflow_provider_service.client.resources._data_tables import DataTables as DataTables
     from airflow_provider_service.client.resources._discovery import Discovery as Discovery
     from airflow_provider_service.client.resources._executions import Executions as Executions
@@ -36,24 +36,23 @@ if TYPE_CHECKING:
 __all__, __getattr__ = lazy_names(
     __name__,
     {
-        "_audit": ["Audit"],
-        "_base": ["CallOptions", "Resource"],
-        "_community_packages": ["CommunityPackages"],
-        "_credentials": ["Credentials"],
-        "_data_table_columns": ["DataTableColumns"],
-        "_data_table_rows": ["DataTableRows"],
-        "_data_tables": ["DataTables"],
-        "_discovery": ["Discovery"],
-        "_executions": ["Executions"],
-        "_folders": ["Folders"],
-        "_insights": ["Insights"],
-        "_mcp": ["Mcp"],
-        "_projects": ["Projects"],
-        "_source_control": ["SourceControl"],
-        "_tags": ["Tags"],
-        "_users": ["Users"],
-        "_variables": ["Variables"],
-        "_webhooks": ["Webhooks"],
-        "_workflows": ["Workflows"],
+        "resources._audit": ["Audit"],
+        "resources._base": ["CallOptions", "Resource"],
+        "resources._community_packages": ["CommunityPackages"],
+        "resources._credentials": ["Credentials"],
+        "resources._data_table_rows": ["DataTableRows"],
+        "resources._data_tables": ["DataTableColumns", "DataTables"],
+        "resources._discovery": ["Discovery"],
+        "resources._executions": ["Executions"],
+        "resources._folders": ["Folders"],
+        "resources._insights": ["Insights"],
+        "resources._mcp": ["Mcp"],
+        "resources._projects": ["Projects"],
+        "resources._source_control": ["SourceControl"],
+        "resources._tags": ["Tags"],
+        "resources._users": ["Users"],
+        "resources._variables": ["Variables"],
+        "resources._webhooks": ["Webhooks"],
+        "resources._workflows": ["Workflows"],
     },
 )

@@ -1,12 +1,36 @@
-"""The security audit."""
+"""The security audit.
+
+The security audit.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
-from airflow_provider_service.client.models._audit import AuditReports
+from airflow_provider_service.client._models import ServiceModel
 from airflow_provider_service.client.resources._base import Resource, read, without_none
+
+
+class AuditSection(ServiceModel):
+    """A kind of finding, and where it was found."""
+
+    title: str
+    description: str
+    recommendation: str
+    location: list[dict[str, Any]] | None = None
+
+
+class AuditReport(ServiceModel):
+    """The findings of one category."""
+
+    risk: str
+    sections: list[AuditSection]
+
+
+#: Reports with findings by title, e.g. ``"Credentials Risk Report"``; empty if nothing was found.
+AuditReports = dict[str, AuditReport]
+
 
 AuditCategory = Literal["credentials", "database", "nodes", "filesystem", "instance"]
 

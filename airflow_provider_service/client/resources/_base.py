@@ -13,10 +13,9 @@ from typing_extensions import Unpack
 from airflow_provider_service.client._http.encoding import fill_path, to_json
 from airflow_provider_service.client._http.paging import PagingError, follow_cursor
 from airflow_provider_service.client._http.transport import Transport
-from airflow_provider_service.client._texts import one_line
+from airflow_provider_service.client._models import NULL, wire_time
+from airflow_provider_service.client._values import one_line
 from airflow_provider_service.client.errors import ServiceInputError, ServiceUnexpectedResponseError
-from airflow_provider_service.client.models._base import wire_time
-from airflow_provider_service.client.models._null import NULL
 
 T = TypeVar("T")
 

@@ -1,4 +1,7 @@
-"""Rows of data tables."""
+"""Rows of data tables.
+
+Rows of data tables, and the answers to writing them.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,64 @@ import builtins
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Literal, get_args, overload
+from typing import Annotated, Any, Literal, NotRequired, TypedDict, get_args, overload
 
+from pydantic import AfterValidator
 from typing_extensions import Unpack
 
+from airflow_provider_service.client._constraints import require_row, require_writable
 from airflow_provider_service.client._http.paging import follow_cursor, follow_ids, is_any_of_several
+from airflow_provider_service.client._models import ServiceModel
 from airflow_provider_service.client.errors import ServiceInvalidRequestError, ServiceServerError
-from airflow_provider_service.client.models._column_names import require_row, require_writable
-from airflow_provider_service.client.models._data_table_rows import (
-    ClearedRows,
-    Comparison,
-    InsertedRows,
-    Row,
-    RowFilter,
-    StoredRow,
-)
 from airflow_provider_service.client.resources._base import CallOptions, Resource, json_text, require, without_none
+
+#: A row: its columns by name, and ``id``, ``createdAt`` and ``updatedAt``.
+Row = dict[str, Any]
+
+#: Ids of rows are 64-bit numbers in every database that the service uses.
+_MAX_ROW_ID = 2**63 - 1
+
+
+def _require_id(row: Row) -> Row:
+    row_id = row.get("id")
+    if isinstance(row_id, bool) or not isinstance(row_id, int) or not 0 < row_id <= _MAX_ROW_ID:
+        raise ValueError("the id of a row is not a whole number from 1")
+    return row
+
+
+# A row in a list of rows, where each has an id.
+StoredRow = Annotated[Row, AfterValidator(_require_id)]
+
+Comparison = Literal["eq", "neq", "like", "ilike", "gt", "gte", "lt", "lte", "isEmpty", "isNotEmpty"]
+
+
+class Condition(TypedDict):
+    """One condition of a filter; ``value`` is required, and None means null."""
+
+    columnName: str
+    condition: NotRequired[Comparison]
+    value: Any
+
+
+class RowFilter(TypedDict):
+    """Conditions that rows must meet: all of them, unless ``type`` is ``"or"``."""
+
+    type: NotRequired[Literal["and", "or"]]
+    filters: list[Condition]
+
+
+class InsertedRows(ServiceModel):
+    """How many rows were inserted."""
+
+    success: bool
+    inserted_rows: int
+
+
+class ClearedRows(ServiceModel):
+    """How many rows were deleted by a clear."""
+
+    deleted_count: int
+
 
 _INSERTED: Any = InsertedRows | list[StoredRow]
 _CHANGED: Any = bool | list[Row]

@@ -1,4 +1,7 @@
-"""Folders of a project."""
+"""Folders of a project.
+
+Folders of a project.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,37 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from airflow_provider_service.client._http.paging import follow_skip
-from airflow_provider_service.client.models._folders import Folder, FolderItem
+from airflow_provider_service.client._models import ServiceModel, Timestamp
 from airflow_provider_service.client.resources._base import Resource, json_text, without_none
+
+
+class FolderItem(ServiceModel):
+    """A folder in a list: it has only the fields that were selected."""
+
+    id: str | None = None
+    name: str | None = None
+    parent_folder_id: str | None = None
+    project: dict[str, Any] | None = None
+    tags: list[dict[str, Any]] | None = None
+    parent_folder: dict[str, Any] | None = None
+    workflow_count: int | None = None
+    sub_folder_count: int | None = None
+    path: list[str] | None = None
+    created_at: Timestamp | None = None
+    updated_at: Timestamp | None = None
+
+
+class Folder(ServiceModel):
+    """A folder. The totals are present if a single folder was read, and include all levels below it."""
+
+    id: str
+    name: str
+    parent_folder_id: str | None = None
+    total_sub_folders: int | None = None
+    total_workflows: int | None = None
+    created_at: Timestamp | None = None
+    updated_at: Timestamp | None = None
+
 
 #: The id of a project's root, wherever the API takes the id of a folder.
 ROOT = "0"

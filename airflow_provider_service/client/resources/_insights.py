@@ -1,9 +1,32 @@
-"""Insights."""
+"""Insights.
+
+Insights.
+"""
 
 from __future__ import annotations
 
-from airflow_provider_service.client.models._insights import InsightsSummary
+from typing import Literal
+
+from airflow_provider_service.client._models import Number, ServiceModel
 from airflow_provider_service.client.resources._base import Moment, Resource, moment, require_id
+
+
+class InsightsFigure(ServiceModel):
+    """A figure and its change from the previous period, which is None if there is nothing to compare with."""
+
+    value: Number
+    deviation: Number | None
+    unit: Literal["count", "ratio", "minute", "millisecond"] | str
+
+
+class InsightsSummary(ServiceModel):
+    """Figures of production executions in a time range; they lag behind the executions."""
+
+    total: InsightsFigure
+    failed: InsightsFigure
+    failure_rate: InsightsFigure
+    time_saved: InsightsFigure
+    average_run_time: InsightsFigure
 
 
 class Insights(Resource):

@@ -1,14 +1,17 @@
-"""The server's MCP endpoint, which can start a workflow with any kind of trigger."""
+"""The server's MCP endpoint, which can start a workflow with any kind of trigger.
+
+The MCP endpoint: its workflows, and the executions that it started.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+from airflow_provider_service.client._constraints import MODES, Mode
 from airflow_provider_service.client._http.transport import MCP_PATH, Transport
-from airflow_provider_service.client._mcp_modes import MODES, Mode
-from airflow_provider_service.client._texts import shown
+from airflow_provider_service.client._values import shown
 from airflow_provider_service.client.errors import (
     ServiceApiError,
     ServiceInvalidRequestError,
@@ -16,8 +19,19 @@ from airflow_provider_service.client.errors import (
     ServiceNotOfferedError,
     ServiceRunNotStartedError,
 )
-from airflow_provider_service.client.models._mcp import StartedExecution
 from airflow_provider_service.client.resources._base import Resource, require, without_none
+
+
+class StartedExecution(NamedTuple):
+    """An execution that the MCP endpoint started.
+
+    :param execution_id: id of the execution.
+    :param status: ``started``.
+    """
+
+    execution_id: str
+    status: str
+
 
 _TOOL = "execute_workflow"
 # Every endpoint refuses it: older ones because of the inputs, newer ones because it has no mode.

@@ -1,11 +1,26 @@
-"""The global tag registry."""
+"""The global tag registry.
+
+Tags of the global registry.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from airflow_provider_service.client.models._tags import Tag
+from airflow_provider_service.client._models import ServiceModel, Timestamp
 from airflow_provider_service.client.resources._base import Resource
+
+#: How many characters the name of a tag may have.
+MAX_TAG_CHARS = 24
+
+
+class Tag(ServiceModel):
+    """A tag; ``created_at`` is absent in the answer to an update."""
+
+    id: str
+    name: str
+    created_at: Timestamp | None = None
+    updated_at: Timestamp | None = None
 
 
 class Tags(Resource):

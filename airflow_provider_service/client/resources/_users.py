@@ -1,4 +1,7 @@
-"""Users of the instance."""
+"""Users of the instance.
+
+Users and invitations.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,51 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from pydantic import Field
+
 from airflow_provider_service.client._http.paging import follow_cursor
-from airflow_provider_service.client._texts import one_line
+from airflow_provider_service.client._models import ServiceModel, Timestamp
+from airflow_provider_service.client._values import one_line
 from airflow_provider_service.client.errors import ServiceInputError
-from airflow_provider_service.client.models._users import Invitation, User
 from airflow_provider_service.client.resources._base import Resource, require
 from airflow_provider_service.client.resources._credentials import Credentials
 from airflow_provider_service.client.resources._workflows import Workflows
+
+
+class User(ServiceModel):
+    """A user; ``role`` is present if it was requested."""
+
+    id: str
+    email: str
+    first_name: str | None = None
+    last_name: str | None = None
+    role: str | None = None
+    is_pending: bool | None = None
+    mfa_enabled: bool | None = None
+    created_at: Timestamp | None = None
+    updated_at: Timestamp | None = None
+
+
+class InvitedUser(ServiceModel):
+    """The invited user; ``invite_accept_url`` is a secret."""
+
+    id: str | None = None
+    email: str
+    email_sent: bool | None = None
+    role: str | None = None
+    invite_accept_url: str | None = Field(None, repr=False)
+
+    secrets = frozenset({"invite_accept_url"})
+
+
+class Invitation(ServiceModel):
+    """The result of one invitation; ``error`` is empty if it succeeded."""
+
+    user: InvitedUser
+    error: str | None = None
+
+    secrets = {"user": InvitedUser.secrets}
+
 
 _MAX_NAMED = 10
 

@@ -1,13 +1,26 @@
-"""Instance and project variables."""
+"""Instance and project variables.
+
+Instance and project variables.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Literal
 
-from airflow_provider_service.client.models._null import Null
-from airflow_provider_service.client.models._variables import Variable
+from airflow_provider_service.client._models import Null, ServiceModel
 from airflow_provider_service.client.resources._base import Resource, without_none
+from airflow_provider_service.client.resources._projects import Project
+
+
+class Variable(ServiceModel):
+    """A variable; ``project`` is None if it belongs to the whole instance."""
+
+    id: str
+    key: str
+    value: str
+    type: str | None = None
+    project: Project | None = None
 
 
 class Variables(Resource):

@@ -10,16 +10,16 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client._clock import clock
-from airflow_provider_service.client._http.multipart import FilePart, FileSource, file_parts
+from airflow_provider_service.client._constraints import MAX_ID_CHARS
+from airflow_provider_service.client._http.encoding import FilePart, FileSource, file_parts
 from airflow_provider_service.client._http.redaction import HiddenText
-from airflow_provider_service.client._ids import MAX_ID_CHARS
-from airflow_provider_service.client._texts import shown
+from airflow_provider_service.client._models import PARAMETER_MARK, WebhookAnswer, WebhookTrigger
+from airflow_provider_service.client._values import shown
 from airflow_provider_service.client.errors import ServiceError, ServiceInputError
-from airflow_provider_service.client.models._webhooks import PARAMETER_MARK, WebhookAnswer, WebhookTrigger
 from airflow_provider_service.client.resources._base import Resource
 
 if TYPE_CHECKING:
-    from airflow_provider_service.client.models._workflows import Workflow
+    from airflow_provider_service.client.resources._workflows import Workflow
 
 WEBHOOK_NODE = "n8n-nodes-base.webhook"
 #: Algorithms by which a webhook's node can verify a token.

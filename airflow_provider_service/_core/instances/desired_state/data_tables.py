@@ -10,9 +10,9 @@ from airflow_provider_service._airflow.arguments import as_list, require, requir
 from airflow_provider_service._core.instances.desired_state.changes import DesiredStateChange, DesiredStatePlan, Prune
 from airflow_provider_service._core.instances.desired_state.reading import named_values, require_short
 from airflow_provider_service._core.rows.options import COLUMN_TYPES
+from airflow_provider_service.client._constraints import require_new_name
 from airflow_provider_service.client._lookup import find_data_table
 from airflow_provider_service.client.errors import ServiceInputError
-from airflow_provider_service.client.models._column_names import require_new_name
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources

@@ -8,7 +8,7 @@ from typing import Any
 from airflow_provider_service._airflow.arguments import refuse, repeated, require
 from airflow_provider_service._core.instances.desired_state.text import parsed
 from airflow_provider_service.client._http.redaction import hidden
-from airflow_provider_service.client._texts import type_of
+from airflow_provider_service.client._values import type_of
 from airflow_provider_service.client.errors import ServiceInputError
 
 

@@ -10,7 +10,7 @@ from airflow_provider_service._core.instances.desired_state.changes import Desir
 from airflow_provider_service._core.instances.desired_state.reading import names_in, require_short
 from airflow_provider_service._core.runs.bridge.definition import TAG as BRIDGE_TAG
 from airflow_provider_service.client._lookup import create_tag
-from airflow_provider_service.client.models._tags import MAX_TAG_CHARS
+from airflow_provider_service.client.resources._tags import MAX_TAG_CHARS
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources

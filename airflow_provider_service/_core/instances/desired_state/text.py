@@ -10,8 +10,7 @@ import yaml
 
 from airflow_provider_service._airflow.arguments import require
 from airflow_provider_service.client._http.redaction import hidden
-from airflow_provider_service.client._nesting import is_too_deep
-from airflow_provider_service.client._texts import shown
+from airflow_provider_service.client._values import is_too_deep, shown
 from airflow_provider_service.client.errors import ServiceInputError
 
 #: How many values aliases may repeat, and how deeply values may be nested.

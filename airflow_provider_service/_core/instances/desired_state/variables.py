@@ -9,7 +9,7 @@ from airflow_provider_service._airflow.arguments import require
 from airflow_provider_service._core.instances.desired_state.changes import DesiredStateChange, DesiredStatePlan, Prune
 from airflow_provider_service._core.instances.desired_state.reading import named_values
 from airflow_provider_service.client._lookup import create_variable, variables_of
-from airflow_provider_service.client._texts import type_of
+from airflow_provider_service.client._values import type_of
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources

@@ -20,6 +20,7 @@ from airflow_provider_service._core.runs.search import (
 )
 from airflow_provider_service._core.runs.start_and_find import IsAnswered, never
 from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client._constraints import ACTIVE_STATUSES, ENDED_STATUSES
 from airflow_provider_service.client._execution_data import (
     Failure,
     failed_node,
@@ -30,7 +31,6 @@ from airflow_provider_service.client._execution_data import (
 )
 from airflow_provider_service.client.errors import ServiceNotFoundError
 from airflow_provider_service.client.models import Execution
-from airflow_provider_service.client.models._statuses import ACTIVE_STATUSES, ENDED_STATUSES
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.runs.run_key import CallTag, RunKey

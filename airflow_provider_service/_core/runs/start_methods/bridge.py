@@ -13,8 +13,8 @@ from airflow_provider_service._core.runs.bridge.install import Installer, all_br
 from airflow_provider_service._core.runs.search import CLOCK_SKEW, RUN_KEY_HEADER, find_earlier_runs
 from airflow_provider_service._core.runs.starting import CallStarter
 from airflow_provider_service.client._clock import clock
-from airflow_provider_service.client._http.webhook_answers import is_refusal
-from airflow_provider_service.client._texts import shown
+from airflow_provider_service.client._http.start_answers import is_refusal
+from airflow_provider_service.client._values import shown
 from airflow_provider_service.client.errors import (
     ServiceInputError,
     ServiceInvalidRequestError,

@@ -27,10 +27,10 @@ from airflow_provider_service._core.runs.search import (
 from airflow_provider_service._core.runs.starting import CallStarter
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._http.encoding import to_json
-from airflow_provider_service.client._texts import shown
+from airflow_provider_service.client._models import METHODS_WITHOUT_BODY
+from airflow_provider_service.client._values import shown
 from airflow_provider_service.client.errors import ServiceRunInDoubtError
-from airflow_provider_service.client.models._webhooks import METHODS_WITHOUT_BODY
-from airflow_provider_service.client.models._workflows import writable
+from airflow_provider_service.client.resources._workflows import writable
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.runs.search import IsOlder, Search
     from airflow_provider_service._core.runs.start_and_find import IsAnswered
     from airflow_provider_service.client import ServiceClient, errors
-    from airflow_provider_service.client._mcp_modes import Mode
+    from airflow_provider_service.client._constraints import Mode
     from airflow_provider_service.client.models import StartedExecution, Workflow
 
 log = logging.getLogger(__name__)

@@ -22,8 +22,8 @@ from airflow_provider_service._core.runs.search import (
 from airflow_provider_service._core.runs.starting import CallStarter
 from airflow_provider_service.client import errors
 from airflow_provider_service.client._clock import clock
-from airflow_provider_service.client._http.webhook_answers import checked_headers, is_refusal
-from airflow_provider_service.client._texts import one_line
+from airflow_provider_service.client._http.start_answers import checked_headers, is_refusal
+from airflow_provider_service.client._values import one_line
 from airflow_provider_service.client.errors import ServiceInputError, ServiceRunInDoubtError, ServiceRunNotKeptError
 from airflow_provider_service.client.models import WebhookAnswer, WebhookTrigger
 from airflow_provider_service.client.resources._webhooks import checked_files, checked_payload, filled_path
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
     from airflow_provider_service._core.runs.request import RunRequest
     from airflow_provider_service.client import ServiceClient
-    from airflow_provider_service.client._http.multipart import FileSource
+    from airflow_provider_service.client._http.encoding import FileSource
     from airflow_provider_service.client.models import Execution
 
 log = logging.getLogger(__name__)

@@ -1,0 +1,66 @@
+"""Prepare external values so that a message can show them.
+
+Limit the depth of nested values, so that recursive functions do not exceed the limit of Python.
+
+Read data that can have any shape: what has another one than expected counts as empty.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+MAX_SHOWN_CHARS = 100
+MAX_MESSAGE_CHARS = 500
+
+
+def shown(value: object) -> str:
+    """A short form of any refused value, for a message."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to convert numbers of thousands of digits
+        return "a number with too many digits"
+    return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}..."
+
+
+def type_of(value: object) -> str:
+    """The type of a refused value, for a message that must not show the value."""
+    return "str" if isinstance(value, str) else type(value).__name__
+
+
+def one_line(text: str) -> str:
+    """External text for a message: on one line, without control characters, and cut off at 500 characters."""
+    printable = re.sub(r"[^\x20-\x7e\xa0-\ud7ff\ue000-\uffff]", " ", text)
+    return re.sub(r"\s+", " ", printable).strip()[:MAX_MESSAGE_CHARS]
+
+
+#: The depth that pydantic reads and writes; the limit of Python's json module differs between versions.
+MAX_NESTING = 200
+
+
+def is_too_deep(value: Any, levels: int = MAX_NESTING) -> bool:
+    """Whether lists and mappings are nested more than so many levels deep."""
+    level = [value] if _is_container(value) else []
+    for _ in range(levels):
+        # Each value once, because many places can share one.
+        level = [*{id(inner): inner for one in level for inner in _inside(one) if _is_container(inner)}.values()]
+    return bool(level)
+
+
+def _is_container(value: Any) -> bool:
+    return isinstance(value, (Mapping, list, tuple))
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, Mapping) else value
+
+
+def list_or_empty(value: Any) -> list[Any]:
+    """A list unchanged; an empty one for any other value."""
+    return value if isinstance(value, list) else []
+
+
+def dict_or_empty(value: Any) -> dict[str, Any]:
+    """A dictionary unchanged; an empty one for any other value."""
+    return value if isinstance(value, dict) else {}
