@@ -1,24 +1,81 @@
-"""The HTTP application: the operations under ``/api/v1``, webhooks, health, and pages for all other paths."""
+"""The HTTP application: the operations under ``/api/v1``, webhooks, health, and pages for all other paths.
+
+What the simulator listens to: its socket, and requests in both forms that HTTP/1.1 allows.
+
+Minimal versions of the service's pages that links lead to. They only show which page they are.
+"""
 
 from __future__ import annotations
 
+import base64
+import html
 import json
+import socket
 from functools import partial
 from urllib.parse import unquote
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from airflow_provider_service.simulator import _routes  # noqa: F401 - registers the operations
 from airflow_provider_service.simulator._gateway import OPERATIONS, handle, html_response, json_response
-from airflow_provider_service.simulator._pages import page_routes
 from airflow_provider_service.simulator._routes.mcp import answer_mcp
 from airflow_provider_service.simulator._routes.webhooks import answer_test_webhook, answer_webhook
 from airflow_provider_service.simulator._state import State
+
+_START = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta name="n8n:config:rest-endpoint" content="{endpoint}">
+<meta name="n8n:config:sentry" content="{reporting}">
+<title>Simulator</title>
+</head>
+<body><h1>Simulator</h1></body>
+</html>
+"""
+_PAGE = "<!DOCTYPE html><html><head><title>{title}</title></head><body><h1>{title}</h1><p>{text}</p></body></html>"
+
+
+def page_routes(state: State) -> list[Route]:
+    """The start page, and those of workflows and executions. They need no login and show no data."""
+    return [
+        Route("/", partial(_start_page, state=state), methods=["GET"]),
+        Route("/workflow/{workflow_id}", partial(_workflow_page, state=state), methods=["GET"]),
+        Route(
+            "/workflow/{workflow_id}/executions/{execution_id}", partial(_execution_page, state=state), methods=["GET"]
+        ),
+    ]
+
+
+async def _start_page(_request: Request, state: State) -> Response:
+    told = {"dsn": "", "environment": "development", "release": f"n8n@{state.version}"}
+    reporting = json.dumps(told, separators=(",", ":"))
+    encoded = [base64.b64encode(one.encode()).decode() for one in ("rest", reporting)]
+    return HTMLResponse(_START.format(endpoint=encoded[0], reporting=encoded[1]))
+
+
+async def _workflow_page(request: Request, state: State) -> Response:
+    workflow = state.workflows.find(request.path_params["workflow_id"])
+    if workflow is None:
+        return _page(404, "No such workflow", "")
+    return _page(200, f"Workflow {workflow.name}", "active" if workflow.active else "not active")
+
+
+async def _execution_page(request: Request, state: State) -> Response:
+    state.settle()
+    execution_id = request.path_params["execution_id"]
+    execution = state.executions.get(int(execution_id)) if execution_id.isdecimal() else None
+    if execution is None or execution.workflow_id != request.path_params["workflow_id"]:
+        return _page(404, "No such execution", "")
+    return _page(200, f"Execution {execution.id}", execution.status)
+
+
+def _page(status: int, title: str, text: str) -> Response:
+    return HTMLResponse(_PAGE.format(title=html.escape(title), text=html.escape(text)), status)
+
 
 API_ROOT = "/api/v1"
 _ANY_METHOD = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"]
@@ -99,3 +156,39 @@ class EdgeLayer:
         if self._state.booting:
             return no_such_page(method, path)
         return Response(None, 204) if method == "OPTIONS" else None
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a listening TCP socket.
+
+    :param port: 0 picks a free one.
+    :raises OSError: the port is taken, or the host is not an address of this machine.
+    """
+    # With the protocol given, asyncio turns off Nagle's algorithm, which would cost 40 ms per request.
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(1024)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+class AddressLayer:
+    """ASGI layer that removes the address of the server from the path of a request that was sent as to a proxy.
+
+    uvicorn itself does so only if httptools is installed, which Airflow 2.11 does without.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on."""
+        if scope["raw_path"].startswith((b"http://", b"https://")):
+            _scheme, _, _host, *path = scope["raw_path"].split(b"/", 3)
+            raw_path = b"/" + b"".join(path)
+            scope = {**scope, "raw_path": raw_path, "path": unquote(raw_path.decode("latin-1"))}
+        await self._app(scope, receive, send)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from airflow_provider_service.simulator._clock import Clock
-from airflow_provider_service.simulator._schedule import Schedule
+from airflow_provider_service.simulator._clock import Clock, Schedule
 
 
 class Host(Protocol):

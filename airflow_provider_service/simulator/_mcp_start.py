@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from airflow_provider_service.simulator._clock import stamp
-from airflow_provider_service.simulator._engine.executions import Execution
+from airflow_provider_service.simulator._engine.engine import Execution
 from airflow_provider_service.simulator._engine.nodes import WEBHOOK, Node
 from airflow_provider_service.simulator._engine.run import Snapshot
 from airflow_provider_service.simulator._state import State

@@ -17,13 +17,18 @@ import uvicorn
 from starlette.types import ASGIApp, Scope
 
 from airflow_provider_service.simulator._access import Access
-from airflow_provider_service.simulator._app import build_app
+from airflow_provider_service.simulator._app import AddressLayer, build_app, listen
 from airflow_provider_service.simulator._clock import Clock, DateLayer
-from airflow_provider_service.simulator._engine.executions import STATUSES, TERMINAL, Execution
-from airflow_provider_service.simulator._faults import Fault, FaultBoard, FaultKind, FaultLayer
-from airflow_provider_service.simulator._listening import AddressLayer, listen
-from airflow_provider_service.simulator._recording import RecordedRequest, RecordingLayer
-from airflow_provider_service.simulator._routes.workflow_json import workflow_json
+from airflow_provider_service.simulator._engine.engine import STATUSES, TERMINAL, Execution
+from airflow_provider_service.simulator._faults import (
+    Fault,
+    FaultBoard,
+    FaultKind,
+    FaultLayer,
+    RecordedRequest,
+    RecordingLayer,
+)
+from airflow_provider_service.simulator._routes.workflows import workflow_json
 from airflow_provider_service.simulator._samples import Behaviour, ResponseMode, webhook_workflow
 from airflow_provider_service.simulator._state import State
 

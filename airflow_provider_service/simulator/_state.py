@@ -12,22 +12,16 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from airflow_provider_service.simulator._clock import Clock, stamp
-from airflow_provider_service.simulator._engine.engine import Engine
-from airflow_provider_service.simulator._engine.executions import ExecutionStore
-from airflow_provider_service.simulator._generations import NEWEST
-from airflow_provider_service.simulator._schedule import Schedule
-from airflow_provider_service.simulator._stores.audit import AuditStore
-from airflow_provider_service.simulator._stores.community_packages import CommunityPackageStore
+from airflow_provider_service.simulator._clock import Clock, Schedule, stamp
+from airflow_provider_service.simulator._engine.engine import Engine, ExecutionStore
+from airflow_provider_service.simulator._stores.audit import AuditStore, CommunityPackageStore
 from airflow_provider_service.simulator._stores.credentials import CredentialStore
 from airflow_provider_service.simulator._stores.folders import FolderStore
-from airflow_provider_service.simulator._stores.projects import ProjectStore
+from airflow_provider_service.simulator._stores.projects import MEMBER_ROLE, ProjectStore, UserStore, VariableStore
 from airflow_provider_service.simulator._stores.source_control import SourceControlStore
-from airflow_provider_service.simulator._stores.tags import TagStore
-from airflow_provider_service.simulator._stores.users import MEMBER_ROLE, UserStore
-from airflow_provider_service.simulator._stores.variables import VariableStore
-from airflow_provider_service.simulator._stores.workflows import WorkflowStore
+from airflow_provider_service.simulator._stores.workflows import TagStore, WorkflowStore
 from airflow_provider_service.simulator._tables import TableStore
+from airflow_provider_service.simulator._validation import NEWEST
 
 _ALPHABET = string.ascii_letters + string.digits
 

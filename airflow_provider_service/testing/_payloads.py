@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_service._core.runs.search import RUN_KEY_FIELD
 
 if TYPE_CHECKING:
-    from airflow_provider_service.simulator._engine.executions import Execution
+    from airflow_provider_service.simulator._engine.engine import Execution
 
 # Fields that the service and the task add to those of a form.
 _ADDED_TO_FORMS = {"submittedAt", "formMode", RUN_KEY_FIELD}

@@ -15,7 +15,7 @@ from airflow_provider_service.testing._payloads import payload_of
 
 if TYPE_CHECKING:
     from airflow_provider_service.simulator import ServiceSimulator
-    from airflow_provider_service.simulator._engine.executions import Execution
+    from airflow_provider_service.simulator._engine.engine import Execution
     from airflow_provider_service.simulator._samples import TriggerKind
     from airflow_provider_service.simulator._stores.workflows import Workflow
 

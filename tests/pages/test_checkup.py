@@ -19,7 +19,7 @@ from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client._http.answers import SPECIFIED_SCOPES
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.simulator._gateway import OPERATIONS
-from airflow_provider_service.simulator._generations import NEWEST, offers
+from airflow_provider_service.simulator._validation import NEWEST, offers
 from tests.client.tiny_server import TinyServer, answer
 
 # Scopes that no job names: operators work without them, or there is no operator that needs them.

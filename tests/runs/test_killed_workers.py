@@ -22,7 +22,7 @@ from airflow_provider_service._core.runs import start_and_find
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.simulator._engine.executions import Execution
+from airflow_provider_service.simulator._engine.engine import Execution
 from tests.waits.driving import polls_of
 
 from . import victims

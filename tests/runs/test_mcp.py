@@ -12,7 +12,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.client.errors import ServiceExecutionFailedError
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.simulator._engine.executions import Execution
+from airflow_provider_service.simulator._engine.engine import Execution
 
 from .conftest import MakeRun, connect
 from .cutting import cut_off, end_each

@@ -11,7 +11,7 @@ from airflow_provider_service._core.runs.bridge.install import Installer
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.simulator import _samples as samples
-from airflow_provider_service.simulator._engine.executions import Execution
+from airflow_provider_service.simulator._engine.engine import Execution
 from airflow_provider_service.simulator._samples import WITH_ID as WITH_ID
 from airflow_provider_service.simulator._samples import chain, node
 from airflow_provider_service.simulator._samples import wait as wait

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_service.simulator._engine.conditions import holds
+from airflow_provider_service.simulator._engine.expressions import holds
 from airflow_provider_service.simulator._samples import chain, node, webhook
 
 from .api_client import Api

@@ -7,7 +7,7 @@ import pytest
 from airflow_provider_service._core.connection_check import server_version
 from airflow_provider_service.client._http import answers
 from airflow_provider_service.client.errors import ServiceNotOfferedError
-from airflow_provider_service.simulator import _generations as generations
+from airflow_provider_service.simulator import _validation
 from airflow_provider_service.simulator._gateway import OPERATIONS
 from tests.conformance.refusals import call, version_of
 
@@ -40,22 +40,22 @@ def test_operations_and_parameters_are_there_from_their_version_on(
 
 
 def test_only_what_exists_can_be_lacking() -> None:
-    for name in generations._BY_NAME:
+    for name in _validation._BY_NAME:
         operation, _, parameter = name.partition("?")
         assert operation in OPERATIONS
         assert not parameter or parameter in {param.name for param in OPERATIONS[operation].query}, name
 
 
 def test_the_client_names_the_same_versions() -> None:
-    assert {name: version_of(name) for name in generations._BY_NAME} == generations._BY_NAME
-    assert len(answers._SINCE) == len(generations._BY_NAME)
+    assert {name: version_of(name) for name in _validation._BY_NAME} == _validation._BY_NAME
+    assert len(answers._SINCE) == len(_validation._BY_NAME)
 
 
-@pytest.mark.parametrize("operation", sorted(name for name in generations._BY_NAME if "?" not in name))
+@pytest.mark.parametrize("operation", sorted(name for name in _validation._BY_NAME if "?" not in name))
 def test_the_refusal_of_an_operation_names_the_version_that_offers_it(simulator, client, operation: str) -> None:
     simulator.version = "1.123.81"
 
-    with pytest.raises(ServiceNotOfferedError, match=rf"n8n offers it from {generations._BY_NAME[operation]} on"):
+    with pytest.raises(ServiceNotOfferedError, match=rf"n8n offers it from {_validation._BY_NAME[operation]} on"):
         call(client, operation)
 
 

@@ -12,7 +12,7 @@ from airflow_provider_service._core.waits import poller as poller_module
 from airflow_provider_service._core.waits.reads import MAX_READS_AT_ONCE, MAX_SLOW_READS_AT_ONCE, Reads
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.simulator._recording import RecordedRequest
+from airflow_provider_service.simulator._faults import RecordedRequest
 
 from .driving import in_event_loop, polls_of, until, waits_for
 from .polls import LIST, MAX_REQUESTS_AT_ONCE, end, requests_made, started

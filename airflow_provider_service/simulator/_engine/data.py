@@ -8,7 +8,7 @@ from airflow_provider_service.simulator._clock import epoch_milliseconds
 from airflow_provider_service.simulator._engine.run import Pending
 
 if TYPE_CHECKING:
-    from airflow_provider_service.simulator._engine.executions import Execution
+    from airflow_provider_service.simulator._engine.engine import Execution
 
 
 def execution_data(execution: Execution) -> dict[str, Any]:

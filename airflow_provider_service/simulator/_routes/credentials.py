@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_service.simulator._gateway import Call, operation
-from airflow_provider_service.simulator._paging import page
+from airflow_provider_service.simulator._gateway import Call, operation, page
 from airflow_provider_service.simulator._validation import PAGING, Body, Boolean, Object, Text
 
 _CREATE = Body(

@@ -1,16 +1,32 @@
-"""Data tables: ``/data-tables``."""
+"""Data tables: ``/data-tables``.
+
+Columns of data tables: ``/data-tables/{dataTableId}/columns``.
+
+Rows of data tables: ``/data-tables/{dataTableId}/rows``.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from airflow_provider_service.simulator._gateway import Call, operation
-from airflow_provider_service.simulator._paging import page
-from airflow_provider_service.simulator._tables import Table
-from airflow_provider_service.simulator._tables.filters import FILTER
-from airflow_provider_service.simulator._tables.types import COLUMN_TYPES
-from airflow_provider_service.simulator._validation import PAGING, ApiError, Array, Body, Enum, Object, Param, Text
+from airflow_provider_service.simulator._gateway import Call, operation, page
+from airflow_provider_service.simulator._tables import BODY_CONDITIONS, COLUMN_TYPES, FILTER, Row, Table
+from airflow_provider_service.simulator._validation import (
+    PAGING,
+    Any_,
+    ApiError,
+    Array,
+    Body,
+    Boolean,
+    Enum,
+    Integer,
+    Object,
+    Param,
+    Text,
+)
 
 _NAME = Text(min=1, max=128)
 # The published contract lists json, but the service refuses it.
@@ -55,3 +71,131 @@ def update_data_table(call: Call) -> Any:
 @_operation("delete_data_table", "DELETE", "/data-tables/{dataTableId}", scope="dataTable:delete", status=204)
 def delete_data_table(call: Call) -> None:
     call.state.data_tables.delete(call.path["dataTableId"])
+
+
+_COLUMNS = "/data-tables/{dataTableId}/columns"
+_COLUMN_PATH = "/data-tables/{dataTableId}/columns/{columnId}"
+_PARAMS = {"columnId": "nanoid"}
+_COLUMN_NAME = Text(min=1, max=63, pattern="[a-zA-Z][a-zA-Z0-9_]*")
+_INDEX = Integer(min=0)
+_ADD_COLUMN = Body(required={"name": _COLUMN_NAME, "type": Enum(COLUMN_TYPES)}, optional={"index": _INDEX})
+_UPDATE_COLUMN = Body(optional={"name": _COLUMN_NAME, "index": _INDEX})
+
+
+@_operation("list_data_table_columns", "GET", _COLUMNS, scope="dataTableColumn:read")
+def list_data_table_columns(call: Call) -> Any:
+    return call.state.data_tables.get(call.path["dataTableId"]).list_columns()
+
+
+@_operation("create_data_table_column", "POST", _COLUMNS, scope="dataTableColumn:create", status=201, body=_ADD_COLUMN)
+def create_data_table_column(call: Call) -> Any:
+    table = call.state.data_tables.get(call.path["dataTableId"])
+    return table.add_column(call.body["name"], call.body["type"], call.body.get("index"))
+
+
+@_operation(
+    "update_data_table_column",
+    "PATCH",
+    _COLUMN_PATH,
+    scope="dataTableColumn:update",
+    params=_PARAMS,
+    body=_UPDATE_COLUMN,
+)
+def update_data_table_column(call: Call) -> Any:
+    _check_change(call.body)
+    table = call.state.data_tables.get(call.path["dataTableId"])
+    return table.change_column(call.path["columnId"], name=call.body.get("name"), index=call.body.get("index"))
+
+
+def _check_change(given: Mapping[str, Any]) -> None:
+    if "name" not in given and "index" not in given:
+        missing = ", ".join(f"request/body must have required property '{name}'" for name in ("name", "index"))
+        raise ApiError(400, f"{missing}, request/body must match a schema in anyOf")
+    if any(key not in ("name", "index") for key in given):
+        raise ApiError(400, "request/body must NOT have additional properties")
+
+
+@_operation(
+    "delete_data_table_column", "DELETE", _COLUMN_PATH, scope="dataTableColumn:delete", status=204, params=_PARAMS
+)
+def delete_data_table_column(call: Call) -> None:
+    call.state.data_tables.get(call.path["dataTableId"]).delete_column(call.path["columnId"])
+
+
+_ROWS = "/data-tables/{dataTableId}/rows"
+_CONDITION = Object(required={"columnName": Text(), "condition": Enum(BODY_CONDITIONS), "value": Any_()})
+_FILTER = Object(
+    required={"filters": Array(items=_CONDITION, min=1)},
+    optional={"type": Enum(("and", "or"))},
+)
+_INSERT = Body(
+    required={"data": Array(items=Object(), min=1)},
+    optional={"returnType": Enum(("count", "id", "all"))},
+)
+_CHANGE = Body(
+    required={"filter": _FILTER, "data": Object()},
+    optional={"returnData": Boolean(), "dryRun": Boolean()},
+)
+_LIST_QUERY = (*PAGING, FILTER, Param("sortBy"), Param("search"))
+_DELETE_QUERY = (replace(FILTER, required=True), Param("returnData", "boolean"), Param("dryRun", "boolean"))
+
+
+def _table(call: Call) -> Table:
+    return call.state.data_tables.get(call.path["dataTableId"])
+
+
+def _check_values(rows: Iterable[Mapping[str, Any]]) -> None:
+    if any(isinstance(value, (dict, list)) for row in rows for value in row.values()):
+        raise ApiError(400, "Invalid input")
+
+
+def _answer(table: Table, rows: list[Row], options: Mapping[str, Any]) -> Any:
+    if options.get("dryRun"):
+        return rows
+    return [table.show(row) for row in rows] if options.get("returnData") else True
+
+
+@_operation("list_data_table_rows", "GET", _ROWS, scope="dataTableRow:read", query=_LIST_QUERY)
+def list_data_table_rows(call: Call) -> Any:
+    query = call.query
+    table = _table(call)
+    rows = table.select(query.get("filter", {}), sort_by=query.get("sortBy"), search=query.get("search"))
+    return page(call, rows, over="refuse", shape=table.show)
+
+
+@_operation("insert_data_table_rows", "POST", _ROWS, scope="dataTableRow:create", body=_INSERT)
+def insert_data_table_rows(call: Call) -> Any:
+    _check_values(call.body["data"])
+    table = _table(call)
+    rows = table.insert(call.body["data"])
+    wanted = call.body.get("returnType", "count")
+    if wanted == "count":
+        return {"success": True, "insertedRows": len(rows)}
+    return [{"id": row["id"]} for row in rows] if wanted == "id" else [table.show(row) for row in rows]
+
+
+@_operation("update_data_table_rows", "PATCH", f"{_ROWS}/update", scope="dataTableRow:update", body=_CHANGE)
+def update_data_table_rows(call: Call) -> Any:
+    _check_values([call.body["data"]])
+    table = _table(call)
+    rows = table.update(call.body["filter"], call.body["data"], dry_run=call.body.get("dryRun", False))
+    return _answer(table, rows, call.body)
+
+
+@_operation("upsert_data_table_rows", "POST", f"{_ROWS}/upsert", scope="dataTableRow:upsert", body=_CHANGE)
+def upsert_data_table_rows(call: Call) -> Any:
+    _check_values([call.body["data"]])
+    table = _table(call)
+    rows = table.upsert(call.body["filter"], call.body["data"], dry_run=call.body.get("dryRun", False))
+    return _answer(table, rows, call.body)
+
+
+@_operation("delete_data_table_rows", "DELETE", f"{_ROWS}/delete", scope="dataTableRow:delete", query=_DELETE_QUERY)
+def delete_data_table_rows(call: Call) -> Any:
+    table = _table(call)
+    return _answer(table, table.delete(call.query["filter"], dry_run=call.query.get("dryRun", False)), call.query)
+
+
+@_operation("clear_data_table_rows", "DELETE", f"{_ROWS}/clear", scope="dataTableRow:delete")
+def clear_data_table_rows(call: Call) -> Any:
+    return {"deletedCount": _table(call).clear()}

@@ -9,9 +9,8 @@ from typing import Any
 
 from airflow_provider_service.simulator._clock import stamp
 from airflow_provider_service.simulator._engine.data import execution_data
-from airflow_provider_service.simulator._engine.executions import STATUSES, Execution
-from airflow_provider_service.simulator._gateway import Call, operation
-from airflow_provider_service.simulator._paging import keyset_page
+from airflow_provider_service.simulator._engine.engine import STATUSES, Execution
+from airflow_provider_service.simulator._gateway import Call, keyset_page, operation
 from airflow_provider_service.simulator._validation import (
     PAGING,
     ApiError,

@@ -1,13 +1,18 @@
-"""Users: ``/users``."""
+"""Users: ``/users``.
+
+Variables: ``/variables``.
+
+Tags: ``/tags``.
+"""
 
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
-from airflow_provider_service.simulator._gateway import Call, operation
-from airflow_provider_service.simulator._paging import page
-from airflow_provider_service.simulator._stores.users import MEMBER_ROLE
+from airflow_provider_service.simulator._gateway import Call, operation, page
+from airflow_provider_service.simulator._stores.projects import MEMBER_ROLE
 from airflow_provider_service.simulator._validation import PAGING, ApiError, Body, Param, Text
 
 _PARAMS = {"id": "identifier"}
@@ -62,3 +67,75 @@ def delete_user(call: Call) -> None:
 )
 def change_user_role(call: Call) -> None:
     call.state.users.change_role(call.path["id"], call.body["newRoleName"])
+
+
+_VALUE = Text(max=1000)
+_READ_ONLY = ("id", "type")
+_CREATE = Body(
+    required={"key": Text(min=1, max=50, pattern="[A-Za-z_][A-Za-z0-9_]*"), "value": _VALUE},
+    optional={"projectId": Text(max=36)},
+    closed=True,
+    read_only=_READ_ONLY,
+)
+_UPDATE = Body(
+    required={"key": Text(min=1, max=50, pattern="[A-Za-z0-9_]+"), "value": _VALUE},
+    optional={"projectId": Text(max=36, nullable=True)},
+    closed=True,
+    read_only=_READ_ONLY,
+)
+_QUERY = (*PAGING, Param("projectId"), Param("state", "enum", enum=("empty",)))
+_operation = partial(operation, family="lenient", feature="feat:variables")
+
+
+@_operation("list_variables", "GET", "/variables", scope="variable:list", query=_QUERY)
+def list_variables(call: Call) -> Any:
+    store = call.state.variables
+    found = store.all(project_id=call.query.get("projectId"), empty=call.query.get("state") == "empty")
+    return page(call, found, shape=store.describe)
+
+
+@_operation("create_variable", "POST", "/variables", scope="variable:create", status=201, body=_CREATE)
+def create_variable(call: Call) -> None:
+    call.state.variables.create(call.body["key"], call.body["value"], call.body.get("projectId"))
+
+
+@_operation("update_variable", "PUT", "/variables/{id}", scope="variable:update", status=204, body=_UPDATE)
+def update_variable(call: Call) -> None:
+    place = call.state.variables.get(call.path["id"])["projectId"]
+    given = call.body
+    call.state.variables.update(call.path["id"], given["key"], given["value"], given.get("projectId", place))
+
+
+@_operation("delete_variable", "DELETE", "/variables/{id}", scope="variable:delete", status=204)
+def delete_variable(call: Call) -> None:
+    call.state.variables.delete(call.path["id"])
+
+
+_BODY = Body(required={"name": Text()}, closed=True, read_only=("id", "createdAt", "updatedAt"))
+
+
+@operation("list_tags", "GET", "/tags", scope="tag:list", family="lenient", query=PAGING)
+def list_tags(call: Call) -> Any:
+    return page(call, call.state.tags.all())
+
+
+@operation("create_tag", "POST", "/tags", scope="tag:create", family="lenient", status=201, body=_BODY)
+def create_tag(call: Call) -> Any:
+    return call.state.tags.create(call.body["name"])
+
+
+@operation("get_tag", "GET", "/tags/{tagId}", scope="tag:read", family="lenient")
+def get_tag(call: Call) -> Any:
+    return call.state.tags.get(call.path["tagId"])
+
+
+@operation("update_tag", "PUT", "/tags/{tagId}", scope="tag:update", family="lenient", body=_BODY)
+def update_tag(call: Call) -> Any:
+    changed = call.state.tags.rename(call.path["tagId"], call.body["name"])
+    tag = call.state.tags.get(call.path["tagId"])
+    return {name: tag[name] for name in ("id", "name", *(("updatedAt",) if changed else ()))}
+
+
+@operation("delete_tag", "DELETE", "/tags/{tagId}", scope="tag:delete", family="lenient")
+def delete_tag(call: Call) -> Any:
+    return call.state.tags.delete(call.path["tagId"])

@@ -1,30 +1,304 @@
-"""Workflows: drafts, publishing, versions and tags."""
+"""Workflows: drafts, publishing, versions and tags.
+
+What the bodies of workflow operations may contain.
+
+Workflows and their versions as JSON.
+"""
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import Any
 
-from airflow_provider_service.simulator._gateway import Call, Reply, operation
-from airflow_provider_service.simulator._paging import page
-from airflow_provider_service.simulator._routes.workflow_json import (
-    version_json,
-    version_summary,
-    workflow_item,
-    workflow_json,
-    workflow_without,
-)
-from airflow_provider_service.simulator._routes.workflow_rules import (
-    CREATE_BODY,
-    PUBLISH_BODY,
-    TAGS_BODY,
-    UPDATE_BODY,
-    check_structure,
-)
+from airflow_provider_service.simulator._gateway import Call, Reply, operation, page
 from airflow_provider_service.simulator._state import State
 from airflow_provider_service.simulator._stores.folders import ROOT
-from airflow_provider_service.simulator._stores.workflows import Workflow
-from airflow_provider_service.simulator._validation import PAGING, ApiError, Body, Param, Text
+from airflow_provider_service.simulator._stores.workflows import Version, Workflow
+from airflow_provider_service.simulator._validation import (
+    PAGING,
+    Any_,
+    ApiError,
+    Array,
+    Body,
+    Boolean,
+    Enum,
+    Field,
+    Number,
+    Object,
+    Param,
+    Text,
+    is_at_least,
+)
+
+_MOST_PINNED_DATA = 12 << 20  # bytes
+_SAVE = Enum(("all", "none", "DEFAULT"))
+
+_SETTINGS = Object(
+    closed=True,
+    optional={
+        "executionTimeout": Number(),
+        "timezone": Text(),
+        "errorWorkflow": Text(),
+        "executionOrder": Text(),
+        "callerPolicy": Enum(("any", "none", "workflowsFromAList", "workflowsFromSameOwner")),
+        "callerIds": Text(),
+        "saveDataSuccessExecution": _SAVE,
+        "saveDataErrorExecution": _SAVE,
+        "saveManualExecutions": Boolean(),
+        "saveExecutionProgress": Any_(),
+        "timeSavedMode": Enum(("fixed", "dynamic")),
+        "timeSavedPerExecution": Number(),
+        "redactionPolicy": Text(),
+        "availableInMCP": Boolean(),
+        "customTelemetryTags": Array(items=Object(required={"key": Text(), "value": Text()})),
+        "credentialResolverId": Text(nullable=True),
+        "binaryMode": Text(),
+    },
+)
+
+# check_structure reports a missing type or position, in the service's own words.
+_NODE = Object(
+    closed=True,
+    optional={
+        "id": Text(),
+        "name": Text(),
+        "webhookId": Text(),
+        "disabled": Boolean(),
+        "notesInFlow": Boolean(),
+        "notes": Text(),
+        "type": Text(),
+        "typeVersion": Number(),
+        "executeOnce": Boolean(),
+        "alwaysOutputData": Boolean(),
+        "retryOnFail": Boolean(),
+        "maxTries": Number(),
+        "waitBetweenTries": Number(),
+        "continueOnFail": Boolean(),
+        "onError": Enum(("stopWorkflow", "continueRegularOutput", "continueErrorOutput")),
+        "position": Array(items=Number()),
+        "parameters": Object(),
+        "credentials": Object(),
+        "color": Text(),
+        "rewireOutputLogTo": Text(),
+        "extendsCredential": Text(),
+        "customTelemetryTags": Any_(),
+    },
+    read_only=("createdAt", "updatedAt"),
+)
+
+_REQUIRED: dict[str, Field] = {
+    "name": Text(min=1, max=128),
+    "nodes": Array(items=_NODE),
+    "connections": Object(),
+    "settings": _SETTINGS,
+}
+_OPTIONAL: dict[str, Field] = {
+    "staticData": Any_(),
+    "pinData": Object(nullable=True),
+    "nodeGroups": Array(),
+    "shared": Array(),
+    "parentFolderId": Text(nullable=True),
+}
+_READ_ONLY = (
+    "id",
+    "active",
+    "activeVersion",
+    "activeVersionId",
+    "createdAt",
+    "updatedAt",
+    "isArchived",
+    "meta",
+    "tags",
+    "triggerCount",
+    "versionCounter",
+    "versionId",
+)
+
+CREATE_BODY = Body(required=_REQUIRED, optional={**_OPTIONAL, "projectId": Text()}, closed=True, read_only=_READ_ONLY)
+UPDATE_BODY = Body(
+    required=_REQUIRED,
+    optional={**_OPTIONAL, "description": Text(nullable=True)},
+    closed=True,
+    read_only=_READ_ONLY,
+)
+PUBLISH_BODY = Body(optional={"versionId": Text(), "name": Text(), "description": Text()}, required_body=False)
+TAGS_BODY = Body(required={"id": Text()}, array=True)
+
+
+def check_structure(body: dict[str, Any], version: str) -> None:
+    """Refuse nodes that cannot be placed or told apart, connections that lead nowhere, and too much pinned data.
+
+    :param version: of the simulated service
+    :raises ApiError: a 400 that names every fault
+    """
+    faults = [
+        f"nodes[{index}].{name} (invalid_type): Required"
+        for index, node in enumerate(body["nodes"])
+        for name in ("type", "position")
+        if name not in node
+    ]
+    if is_at_least(version, "2.30"):
+        faults += [fault for index, node in enumerate(body["nodes"]) for fault in _malformed(index, node)]
+    faults = faults or [*_duplicates(body["nodes"], version), *_dangling(body)]
+    if faults:
+        raise ApiError(400, f"Workflow structure is invalid. {'; '.join(faults)}")
+    pinned = json.dumps(body.get("pinData"), ensure_ascii=False, separators=(",", ":"))
+    if len(pinned.encode()) > _MOST_PINNED_DATA:
+        raise ApiError(400, f"Pinned data exceeds the maximum allowed size of {_MOST_PINNED_DATA >> 20} MB")
+
+
+def _malformed(index: int, node: dict[str, Any]) -> list[str]:
+    faults = [
+        f"nodes[{index}].{name} (too_small): String must contain at least 1 character(s)"
+        for name in ("name", "type")
+        if node.get(name) == ""
+    ]
+    size = len(node.get("position", (0, 0)))
+    if size < 2:
+        faults.append(f"nodes[{index}].position (too_small): Array must contain at least 2 element(s)")
+    if size > 2:
+        faults.append(f"nodes[{index}].position (too_big): Array must contain at most 2 element(s)")
+    return faults
+
+
+def _duplicates(nodes: list[dict[str, Any]], version: str) -> list[str]:
+    faults = []
+    names: set[str] = set()
+    names_by_id: dict[str, str] = {}
+    for index, node in enumerate(nodes):
+        name, node_id = _name(node), node.get("id")
+        if node_id in names_by_id and is_at_least(version, "2.39"):
+            both = f'Nodes "{names_by_id[node_id]}" and "{name}"'
+            faults.append(f'nodes[{index}].id (duplicate_node_id): {both} share the node ID "{node_id}"')
+        if node_id:
+            names_by_id.setdefault(node_id, name)
+        if name in names and is_at_least(version, "2.30"):
+            faults.append(f'nodes[{index}].name (duplicate_node_name): Duplicate node name "{name}"')
+        names.add(name)
+    return faults
+
+
+def _name(node: dict[str, Any]) -> str:
+    return str(node.get("name") or node["type"].rpartition(".")[2])
+
+
+def _dangling(body: dict[str, Any]) -> list[str]:
+    names = set(map(_name, body["nodes"]))
+    faults = []
+    for source, by_kind in body["connections"].items():
+        if source not in names:
+            faults.append(f'connections.{source} (custom): Unknown source node "{source}"')
+        for target in _targets(by_kind):
+            if not isinstance(target, str) or target not in names:
+                faults.append(f'connections.{source} (custom): Unknown target node "{target}"')
+    return faults
+
+
+def _targets(by_kind: Any) -> list[Any]:
+    """The names of the connected nodes; None stands for anything that is not a connection."""
+    outputs_by_kind: list[Any] = list(by_kind.values()) if isinstance(by_kind, dict) else [None]
+    if not all(isinstance(outputs, list) for outputs in outputs_by_kind):
+        return [None]
+    found: list[Any] = []
+    for output in (output for outputs in outputs_by_kind for output in outputs if output is not None):
+        ends = output if isinstance(output, list) else [None]
+        found += [end.get("node") if isinstance(end, dict) else None for end in ends]
+    return found
+
+
+def workflow_json(state: State, workflow: Workflow, *, pinned: bool = True) -> dict[str, Any]:
+    """The whole workflow.
+
+    :param pinned: include ``pinData``
+    """
+    answer = {
+        "updatedAt": workflow.updated_at,
+        "createdAt": workflow.created_at,
+        "id": workflow.id,
+        "name": workflow.name,
+        "description": workflow.description,
+        "active": workflow.active,
+        "isArchived": workflow.is_archived,
+        "nodes": workflow.nodes,
+        "connections": workflow.connections,
+        "nodeGroups": workflow.node_groups,
+        "settings": workflow.settings,
+        "staticData": workflow.static_data,
+        "meta": workflow.meta,
+        "versionId": workflow.version_id,
+        "activeVersionId": workflow.active_version.version_id if workflow.active_version else None,
+        "versionCounter": workflow.version_counter,
+        "triggerCount": workflow.trigger_count,
+        "sourceWorkflowId": None,
+        "shared": [_shared(state, workflow)],
+        "tags": state.workflows.tags_of(workflow),
+        "activeVersion": _active_version(workflow),
+    }
+    if pinned:
+        answer["pinData"] = workflow.pin_data
+    if not is_at_least(state.version, "2.0"):
+        del answer["sourceWorkflowId"]
+    return answer
+
+
+def workflow_item(state: State, workflow: Workflow, *, pinned: bool = True) -> dict[str, Any]:
+    """The workflow as lists show it."""
+    answer = workflow_json(state, workflow, pinned=pinned)
+    for name in ("description", "versionCounter", "sourceWorkflowId"):
+        answer.pop(name, None)
+    for share in answer["shared"]:
+        del share["project"]
+    if answer["activeVersion"]:
+        del answer["activeVersion"]["workflowPublishHistory"]
+    return answer
+
+
+def workflow_without(state: State, workflow: Workflow, *names: str) -> dict[str, Any]:
+    """The workflow as in the answer to a change: each kind of change leaves out different fields."""
+    return {name: value for name, value in workflow_json(state, workflow).items() if name not in names}
+
+
+def _shared(state: State, workflow: Workflow) -> dict[str, Any]:
+    return {
+        "updatedAt": workflow.shared_at,
+        "createdAt": workflow.shared_at,
+        "role": "workflow:owner",
+        "workflowId": workflow.id,
+        "projectId": workflow.project_id,
+        "project": state.projects.find(workflow.project_id),
+    }
+
+
+def _active_version(workflow: Workflow) -> dict[str, Any] | None:
+    version = workflow.active_version
+    if version is None:
+        return None
+    return {**version_json(version), "autosaved": False, "workflowPublishHistory": version.publish_history}
+
+
+def version_summary(version: Version) -> dict[str, Any]:
+    """The version as the history shows it."""
+    return {
+        "updatedAt": version.updated_at,
+        "createdAt": version.created_at,
+        "versionId": version.version_id,
+        "workflowId": version.workflow_id,
+        "authors": version.authors,
+        "name": version.name,
+        "description": version.description,
+    }
+
+
+def version_json(version: Version) -> dict[str, Any]:
+    """The version with its nodes."""
+    return {
+        **version_summary(version),
+        "nodes": version.nodes,
+        "connections": version.connections,
+        "nodeGroups": version.node_groups,
+    }
+
 
 _WORKFLOW = "/workflows/{workflowId}"
 _EXCLUDE_PINNED_DATA = Param("excludePinnedData", "boolean")

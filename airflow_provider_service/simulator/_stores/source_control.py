@@ -8,10 +8,8 @@ from typing import Any
 
 from airflow_provider_service.simulator._host import Host
 from airflow_provider_service.simulator._stores.credentials import CredentialStore
-from airflow_provider_service.simulator._stores.projects import ProjectStore
-from airflow_provider_service.simulator._stores.tags import TagStore
-from airflow_provider_service.simulator._stores.variables import VariableStore
-from airflow_provider_service.simulator._stores.workflows import Workflow, WorkflowStore
+from airflow_provider_service.simulator._stores.projects import ProjectStore, VariableStore
+from airflow_provider_service.simulator._stores.workflows import TagStore, Workflow, WorkflowStore
 from airflow_provider_service.simulator._validation import ApiError
 
 FILE_TYPES = ("credential", "workflow", "tags", "variables", "file", "folders", "project", "datatable")

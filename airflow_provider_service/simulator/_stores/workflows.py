@@ -1,27 +1,267 @@
-"""Workflows: drafts, versions and the published versions."""
+"""Workflows: drafts, versions and the published versions.
+
+The ids that the service gives to nodes.
+
+What keeps the service from publishing a workflow: its nodes, as far as the simulator knows what they need.
+
+The registry of live webhooks and the workflows that answer them.
+
+Tags: the global registry that workflows refer to.
+"""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_provider_service.simulator._engine.engine import Engine
-from airflow_provider_service.simulator._engine.nodes import activates, is_counted
-from airflow_provider_service.simulator._engine.run import Snapshot
-from airflow_provider_service.simulator._engine.sub_workflows import Callee, called_workflows
-from airflow_provider_service.simulator._generations import is_at_least
+from airflow_provider_service.simulator._engine.nodes import SPLIT_OUT, WEBHOOK, Node, activates, is_counted, is_trigger
+from airflow_provider_service.simulator._engine.run import Callee, Snapshot, called_workflows
 from airflow_provider_service.simulator._host import Host
 from airflow_provider_service.simulator._stores.credentials import CredentialStore
-from airflow_provider_service.simulator._stores.node_ids import with_ids
-from airflow_provider_service.simulator._stores.node_issues import configuration_issues
-from airflow_provider_service.simulator._stores.projects import ProjectStore
-from airflow_provider_service.simulator._stores.tags import TagStore
-from airflow_provider_service.simulator._stores.users import UserStore
-from airflow_provider_service.simulator._stores.webhooks import WebhookRegistry
-from airflow_provider_service.simulator._validation import ApiError
+from airflow_provider_service.simulator._stores.projects import ProjectStore, UserStore
+from airflow_provider_service.simulator._validation import ApiError, is_at_least
+
+# Node types that others can call, as the service knows them: triggers, without the end of their names, and other nodes.
+_TRIGGERS = """
+    activeCampaign acuityScheduling affinity asana autopilot awsSns bitbucket box cal calendly chargebee
+    ciscoWebex clickUp convertKit copper currents customerIo emelia eventbrite facebook facebookLeadAds figma
+    flow form formIo formstack getResponse github gitlab gumroad helpScout hubspot invoiceNinja jira jotForm
+    keap koBoToolbox lemlist linear loneScale mailchimp mailerLite mailjet mautic microsoftTeams netlify onfleet
+    payPal pipedrive postmark pushcut sendInBlue shopify slack strava stripe surveyMonkey taiga telegram theHive
+    theHiveProject trello twilio typeform venafiTlsProtectCloud webflow whatsApp wise wooCommerce workable wufoo
+    zendesk
+"""
+_OTHERS = ("form", "github", "googleChat", "telegram", "wait", "webhook", "whatsApp")
+_AI = ("chat", "chatTrigger", "mcpTrigger", "microsoftAgent365Trigger")
+# Those whose first versions could not be called.
+_SINCE_VERSION_2 = ("emailSend", "gmail", "slack", "microsoftTeams", "microsoftOutlook", "discord")
+_CALLABLE = {
+    *(f"n8n-nodes-base.{name}Trigger" for name in _TRIGGERS.split()),
+    *(f"n8n-nodes-base.{name}" for name in _OTHERS),
+    *(f"@n8n/n8n-nodes-langchain.{name}" for name in _AI),
+}
+
+
+def with_ids(nodes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Fill in the names, ids and webhook ids that nodes lack, with new ids each time."""
+    filled = []
+    for node in nodes:
+        kind = node["type"].rpartition(".")[2]
+        copy = {"parameters": {}, "typeVersion": 1, "name": kind, **node}
+        copy["id"] = copy.get("id") or str(uuid.uuid4())
+        is_callable = node["type"] in _CALLABLE or (kind in _SINCE_VERSION_2 and copy["typeVersion"] >= 2)
+        if is_callable and not copy.get("webhookId"):
+            copy["webhookId"] = str(uuid.uuid4())
+        filled.append(copy)
+    return filled
+
+
+# Credentials that a webhook, or a request in its first versions, needs by its authentication.
+_CREDENTIALS = {"basicAuth": "httpBasicAuth", "headerAuth": "httpHeaderAuth", "jwtAuth": "jwtAuth"}
+_AUTHENTICATED = (WEBHOOK, "n8n-nodes-base.httpRequest")
+# Parameters that must not be empty.
+_REQUIRED = {
+    "n8n-nodes-base.httpRequest": "url",
+    "n8n-nodes-base.formTrigger": "formTitle",
+    SPLIT_OUT: "fieldToSplitOut",
+}
+
+
+def configuration_issues(nodes: Sequence[Node], connections: Mapping[str, Any]) -> str | None:
+    """The refusal to publish these nodes, or None. It ignores those that are disabled, or that nothing starts."""
+    connected = _connected(connections)
+    faults = [
+        f'Node "{node["name"]}":\n  - {issue}'
+        for node in nodes
+        if not node.get("disabled") and (is_trigger(node) or node["name"] in connected)
+        if (issue := _issue(node)) is not None
+    ]
+    if not faults:
+        return None
+    count = f"{len(faults)} node{'s' if len(faults) > 1 else ''}"
+    return "\n\n".join([f"Cannot publish workflow: {count} have configuration issues:", *faults])
+
+
+def _issue(node: Node) -> str | None:
+    parameters = node.get("parameters") or {}
+    required = _REQUIRED.get(node["type"])
+    if required is not None and parameters.get(required, "") == "":
+        return f"Missing or invalid required parameters: {required}"
+    credential = _CREDENTIALS.get(str(parameters.get("authentication"))) if node["type"] in _AUTHENTICATED else None
+    reference = (node.get("credentials") or {}).get(credential) if credential else None
+    if credential and not reference:
+        return f"Missing required credential: {credential}"
+    if credential and not (isinstance(reference, dict) and reference.get("id")):
+        return f"Credential not configured: {credential}"
+    return None
+
+
+def _connected(connections: Mapping[str, Any]) -> set[str]:
+    names = {source for source, by_kind in connections.items() if by_kind}
+    for by_kind in connections.values():
+        names |= {target["node"] for outputs in by_kind.values() for targets in outputs for target in targets or []}
+    return names
+
+
+@dataclass(frozen=True)
+class LiveWebhook:
+    """A registered webhook: the node that answers, and the published version it belongs to.
+
+    ``output`` is the node's output for the method, ``params`` the values of the parameters in the path of a call.
+    """
+
+    workflow_id: str
+    version_id: str
+    node: dict[str, Any]
+    output: int = 0
+    params: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def address(self) -> str:
+        """The path below ``/webhook/`` that the editor shows; with its parameters by name."""
+        path = _path(self.node)
+        return f"{self.node['webhookId']}/{path}" if _has_parameters(path) else path
+
+
+class WebhookRegistry:
+    """Live webhooks by method and path."""
+
+    def __init__(self) -> None:
+        self._live: dict[tuple[str, str], LiveWebhook] = {}
+
+    def find(self, method: str, path: str) -> LiveWebhook | None:
+        # A quirk: a path with parameters also answers literally, and then has no parameters.
+        return self._live.get((method, path)) or self._by_webhook_id(path, method)
+
+    def methods(self, path: str) -> list[str]:
+        """The methods that are answered on a path."""
+        fixed = sorted(method for method, known in self._live if known == path)
+        return fixed or [method for method, _ in self._live if self._by_webhook_id(path, method)][:1]
+
+    def _by_webhook_id(self, path: str, method: str) -> LiveWebhook | None:
+        """The webhook with parameters that answers: the one with most of the call's segments, in any order."""
+        webhook_id, *segments = path.split("/")
+        best, most = None, -1
+        for (taken, template), live in self._live.items():
+            parts = template.split("/")
+            fixed = [part for part in parts if not part.startswith(":")]
+            is_meant = taken == method and live.node.get("webhookId") == webhook_id and _has_parameters(template)
+            if is_meant and len(parts) == len(segments) and set(fixed) <= set(segments) and len(fixed) > most:
+                named = {part[1:]: one for part, one in zip(parts, segments, strict=True) if part.startswith(":")}
+                best, most = replace(live, params=named), len(fixed)
+        return best
+
+    def conflicts(self, workflow_id: str, nodes: Sequence[dict[str, Any]]) -> bool:
+        """Whether another live workflow answers one of these nodes' webhooks, by a path without parameters."""
+        return any(not _has_parameters(path) for _, path in self._taken(workflow_id, nodes))
+
+    def _taken(self, workflow_id: str, nodes: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+        keys = [key for node in nodes for key in _keys(node)]
+        return [key for key in keys if key in self._live and self._live[key].workflow_id != workflow_id]
+
+    def register(self, workflow_id: str, version_id: str, nodes: Sequence[dict[str, Any]]) -> None:
+        """Make a version's webhooks live in place of the workflow's earlier ones.
+
+        If another workflow has already registered one of them, none goes live; the service does not report this.
+        """
+        self.remove(workflow_id)
+        if self._taken(workflow_id, nodes):
+            return
+        for node in nodes:
+            for output, key in enumerate(_keys(node)):
+                self._live[key] = LiveWebhook(workflow_id, version_id, node, output)
+
+    def remove(self, workflow_id: str) -> None:
+        """Take down every webhook of a workflow."""
+        self._live = {key: live for key, live in self._live.items() if live.workflow_id != workflow_id}
+
+
+def _keys(node: dict[str, Any]) -> list[tuple[str, str]]:
+    if node["type"] != WEBHOOK or node.get("disabled"):
+        return []
+    parameters = node.get("parameters") or {}
+    methods = parameters.get("httpMethod", ["GET", "POST"] if parameters.get("multipleMethods") else "GET")
+    return [(method, _path(node)) for method in (methods if isinstance(methods, list) else [methods])]
+
+
+def _path(node: dict[str, Any]) -> str:
+    return str((node.get("parameters") or {}).get("path") or node.get("webhookId", "")).strip("/")
+
+
+def _has_parameters(path: str) -> bool:
+    return any(part.startswith(":") for part in path.split("/"))
+
+
+_MAX_NAME = 24
+
+
+class TagStore:
+    """Tags in creation order; names are unique and case-sensitive."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._tags: dict[str, dict[str, Any]] = {}
+
+    def all(self) -> Sequence[dict[str, Any]]:
+        return list(self._tags.values())
+
+    def find(self, tag_id: str) -> dict[str, Any] | None:
+        return self._tags.get(tag_id)
+
+    def named(self, name: str) -> dict[str, Any] | None:
+        return next((tag for tag in self._tags.values() if tag["name"] == name), None)
+
+    def get(self, tag_id: str) -> dict[str, Any]:
+        """One tag.
+
+        :raises ApiError: 404
+        """
+        tag = self._tags.get(tag_id)
+        if tag is None:
+            raise ApiError(404, "Not Found")
+        return tag
+
+    def create(self, name: str, *, tag_id: str | None = None) -> dict[str, Any]:
+        """Create a tag.
+
+        :raises ApiError: 409 for a taken name, and for one that is empty or too long, as in the service
+        """
+        name = self._check_name(name)
+        now = self._host.stamp()
+        tag = {"id": tag_id or self._host.new_id(), "name": name, "createdAt": now, "updatedAt": now}
+        self._tags[tag["id"]] = tag
+        return tag
+
+    def rename(self, tag_id: str, name: str) -> bool:
+        """Rename a tag; returns whether anything changed.
+
+        :raises ApiError: 404, 409
+        """
+        tag = self.get(tag_id)
+        name = self._check_name(name, besides=tag_id)
+        if name == tag["name"]:
+            return False
+        tag.update(name=name, updatedAt=self._host.stamp())
+        return True
+
+    def delete(self, tag_id: str) -> dict[str, Any]:
+        """Delete a tag and return it.
+
+        :raises ApiError: 404
+        """
+        return self._tags.pop(self.get(tag_id)["id"])
+
+    def _check_name(self, name: str, *, besides: str | None = None) -> str:
+        name = name.strip()
+        holder = self.named(name)
+        if not 0 < len(name) <= _MAX_NAME or (holder is not None and holder["id"] != besides):
+            raise ApiError(409, "Tag already exists")
+        return name
+
 
 # Attributes of a workflow that a request's body sets, by their key in the body.
 _WRITABLE = {
