@@ -23,9 +23,7 @@ from uuid import uuid4
 import requests
 from requests.adapters import HTTPAdapter
 
-from airflow_provider_service._core.runs.bridge.access import BridgeSecret
-from airflow_provider_service._core.runs.bridge.definition import credential_of
-from airflow_provider_service._core.runs.bridge.install import Installer
+from airflow_provider_service._core.runs.bridge import BridgeSecret, Installer, credential_of
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.simulator._samples import WITH_ID, chain, node, trigger, webhook

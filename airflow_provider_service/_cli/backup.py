@@ -9,7 +9,7 @@ from airflow_provider_service._cli.connecting import connected
 from airflow_provider_service._cli.deploying import check_arguments, checking, workflows_page
 from airflow_provider_service._cli.performing import DONE
 from airflow_provider_service._core.object_storage import require_place
-from airflow_provider_service._core.reports.files import write_report
+from airflow_provider_service._core.reports.report import write_report
 from airflow_provider_service.client._clock import clock
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def perform(screen: Screen, arguments: argparse.Namespace) -> int:
     """Write the archive; existing files are replaced or deleted only after a confirmation."""
     from airflow_provider_service._core.instances.backup import write_backup
     from airflow_provider_service._core.instances.backup_archive import require_archive
-    from airflow_provider_service._core.instances.backup_report import backup_report
+    from airflow_provider_service._core.instances.restore import backup_report
     from airflow_provider_service._core.object_storage import exists
 
     check_arguments(arguments)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._cli.performing import CHANGES, DONE
 from airflow_provider_service._cli.screen import UsageError, require_text
-from airflow_provider_service._core.reports.files import require_report_place, write_report
+from airflow_provider_service._core.reports.report import require_report_place, write_report
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.links.service import WORKFLOWS_PAGE, page_url
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from airflow_provider_service._airflow.references import Reference
     from airflow_provider_service._cli.screen import Screen
     from airflow_provider_service._core.instances.mapping import InstanceMapping
-    from airflow_provider_service._core.instances.planning import DeploymentTarget
+    from airflow_provider_service._core.instances.plan import DeploymentTarget
     from airflow_provider_service._core.instances.source import Source
     from airflow_provider_service.hooks.service import ServiceHook
 
@@ -42,9 +42,8 @@ def deploy(
 
     :param url: page of the target instance.
     """
-    from airflow_provider_service._core.instances.deployment import deployed
-    from airflow_provider_service._core.instances.planning import make_plan
-    from airflow_provider_service._core.instances.report import plan_report
+    from airflow_provider_service._core.instances.apply import deployed, plan_report
+    from airflow_provider_service._core.instances.plan import make_plan
 
     made_at = clock().utcnow()
     with screen.busy("Comparing with the instance"):

@@ -83,8 +83,7 @@ def _print_what_airflow_knows(screen: Screen, base_url: str) -> None:
 
 
 def _print_table(screen: Screen, table: Table) -> None:
-    from airflow_provider_service._core.reports.report import shown
-    from airflow_provider_service._core.reports.text import on_one_line
+    from airflow_provider_service._core.reports.report import on_one_line, shown
     from airflow_provider_service._core.text_table import text_table
 
     rows = [[on_one_line(shown(cell)) for cell in row] for row in table.rows]

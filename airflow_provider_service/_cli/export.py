@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def perform(screen: Screen, arguments: argparse.Namespace) -> int:
     """Write the files; existing ones are replaced only after a confirmation."""
     from airflow_provider_service._core.instances.export import export_folder
-    from airflow_provider_service._core.stored_folders import StoredFolder
+    from airflow_provider_service._core.object_storage import StoredFolder
 
     check_arguments(arguments, OPTIONAL_TAG, PROJECT)
     if StoredFolder("path", arguments.path).holds(".json"):

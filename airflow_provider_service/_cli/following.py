@@ -8,7 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from airflow_provider_service._airflow.task_arguments import FAULT_TOLERANCE_SECONDS, LEAST_POLL_SECONDS
-from airflow_provider_service._core.runs.nodes import NodeLog
+from airflow_provider_service._core.runs.output import NodeLog
 from airflow_provider_service._core.text_table import cut
 from airflow_provider_service._core.waits.watch import Wait, poll_here
 from airflow_provider_service.client._clock import clock

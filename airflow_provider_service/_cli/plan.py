@@ -20,7 +20,7 @@ def perform(screen: Screen, arguments: argparse.Namespace) -> int:
 
 def deploy_files(screen: Screen, arguments: argparse.Namespace, *, preview: bool) -> int:
     """Make the plan for files and, unless this is a preview, carry it out."""
-    from airflow_provider_service._core.instances.planning import DeploymentTarget
+    from airflow_provider_service._core.instances.plan import DeploymentTarget
     from airflow_provider_service._core.instances.source import read_source
 
     check_arguments(arguments, PROJECT, PARENT_FOLDER)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def perform(screen: Screen, arguments: argparse.Namespace) -> int:
     """Promote workflows, after the plan has been confirmed."""
     from airflow_provider_service._core.instances.export import destination_project_id, require_selection, to_promote
-    from airflow_provider_service._core.instances.planning import DeploymentTarget
+    from airflow_provider_service._core.instances.plan import DeploymentTarget
 
     if not arguments.preview:
         screen.require_answer(yes=arguments.yes)

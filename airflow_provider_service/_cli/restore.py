@@ -14,7 +14,7 @@ from airflow_provider_service._cli.deploying import (
     show_lines,
     workflows_page,
 )
-from airflow_provider_service._core.reports.files import write_report
+from airflow_provider_service._core.reports.report import write_report
 from airflow_provider_service.client._clock import clock
 
 if TYPE_CHECKING:
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 def perform(screen: Screen, arguments: argparse.Namespace) -> int:
     """Check the archive, show the plan, and carry it out after a confirmation."""
     from airflow_provider_service._core.instances.backup_archive import require_archive
-    from airflow_provider_service._core.instances.restore_reading import opened_backup
-    from airflow_provider_service._core.instances.restore_scope import RestoreScope
+    from airflow_provider_service._core.instances.restore_reading import RestoreScope, opened_backup
 
     if not arguments.preview:
         screen.require_answer(yes=arguments.yes)
@@ -43,8 +42,7 @@ def perform(screen: Screen, arguments: argparse.Namespace) -> int:
 
 
 def _restore(screen: Screen, arguments: argparse.Namespace, backup: StoredBackup, hook: ServiceHook) -> int:
-    from airflow_provider_service._core.instances.backup_report import restore_report
-    from airflow_provider_service._core.instances.restore import Restore
+    from airflow_provider_service._core.instances.restore import Restore, restore_report
 
     manifest, made_at, url = backup.archive.manifest, clock().utcnow(), workflows_page(hook)
     screen.line(f"The backup of {manifest.get('made_at')} is intact.")

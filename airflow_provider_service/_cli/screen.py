@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service._core.reports.text import printable
+from airflow_provider_service._core.reports.report import printable
 from airflow_provider_service.client._http.redaction import redacted
 
 if TYPE_CHECKING:

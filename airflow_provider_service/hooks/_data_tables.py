@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service._airflow.references import DATA_TABLE, PROJECT, data_table_in
+from airflow_provider_service._core.rows.batches import Progress
 from airflow_provider_service._core.rows.files import chosen_types
 from airflow_provider_service._core.rows.frames import arrow_table, pandas_frame, rows_in
 from airflow_provider_service._core.rows.matching import matching_rows
 from airflow_provider_service._core.rows.options import LOAD_CHECKS, chosen_strategy, require_row_filter
-from airflow_provider_service._core.rows.progress import Progress
 from airflow_provider_service._core.rows.target import LoadOptions, TableTarget, opening_rejects
 from airflow_provider_service._core.rows.values import column_types
 from airflow_provider_service.client.errors import ServiceInsertInDoubtError

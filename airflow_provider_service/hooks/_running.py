@@ -11,7 +11,7 @@ from airflow.providers.common.compat.sdk import AirflowException, get_current_co
 
 from airflow_provider_service._airflow.arguments import read_seconds, refuse, require, require_choice
 from airflow_provider_service._airflow.task_arguments import FAULT_TOLERANCE_SECONDS, ON_VANISHED
-from airflow_provider_service._core.lineage.headers import parent_headers
+from airflow_provider_service._core.lineage import parent_headers
 from airflow_provider_service._core.runs.attempt import Attempt
 from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
 from airflow_provider_service._core.runs.workflow import resume_or_start
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from airflow_provider_service._airflow.task_arguments import OnVanished
     from airflow_provider_service._core.runs.output import WantedOutput
     from airflow_provider_service._core.runs.request import RunRequest
-    from airflow_provider_service._core.runs.run_key import CallTag
+    from airflow_provider_service._core.runs.searching import CallTag
     from airflow_provider_service.client import ServiceClient
 
 #: How long a key identifies a run outside of a task.

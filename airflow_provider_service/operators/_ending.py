@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 
 from airflow_provider_service._core.daemon_threads import in_background
-from airflow_provider_service._core.waits.killed import ASKING_SECONDS, Decision, TaskNow, ask, decide, undecided
-from airflow_provider_service._core.waits.stop import in_a_hurry, stop_execution
+from airflow_provider_service._core.waits.stop import (
+    ASKING_SECONDS,
+    Decision,
+    TaskNow,
+    ask,
+    decide,
+    in_a_hurry,
+    stop_execution,
+    undecided,
+)
 from airflow_provider_service.client._clock import clock
 
 if TYPE_CHECKING:

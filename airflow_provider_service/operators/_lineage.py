@@ -9,7 +9,7 @@ from airflow_provider_service.operators._base import ServiceBaseOperator
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_service._core.lineage.facets import Lineage
+    from airflow_provider_service._core.lineage import Lineage
     from airflow_provider_service.client.models import DataTable
 
 _WRITTEN = ("inserted", "updated")
@@ -49,23 +49,23 @@ class TableLineageOperator(ServiceBaseOperator):
         return self._lineage()
 
     def _lineage(self) -> Lineage | None:
-        from airflow_provider_service._core.lineage import facets
+        from airflow_provider_service._core import lineage
 
-        lineage = facets.empty()
-        if lineage is None:
+        result = lineage.empty()
+        if result is None:
             return None
         table_id = self.data_table_id if self._table is None else self._table.id
         if table_id is not None:
-            dataset = facets.table_dataset(
+            dataset = lineage.table_dataset(
                 self.hook.config.base_url,
                 table_id,
                 is_output=self.is_writing,
                 types=self._types(),
                 written=self._written(),
             )
-            (lineage.outputs if self.is_writing else lineage.inputs).append(dataset)
+            (result.outputs if self.is_writing else result.inputs).append(dataset)
         other = self.other_lineage()
-        return lineage if other is None else lineage.merge(other)
+        return result if other is None else result.merge(other)
 
     def _types(self) -> dict[str, str] | None:
         from airflow_provider_service._core.rows.values import column_types

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_service._airflow.task_arguments import OnVanished
-    from airflow_provider_service._core.lineage.facets import Lineage
+    from airflow_provider_service._core.lineage import Lineage
     from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
     from airflow_provider_service._core.runs.output import WantedOutput
     from airflow_provider_service._core.waits.outcome import Outcome
@@ -142,19 +142,19 @@ class ServiceStartingOperator(ServiceWaitingOperator):
 
     def get_openlineage_facets_on_start(self) -> Lineage | None:
         """Return empty lineage: nothing is known before the workflow is started."""
-        from airflow_provider_service._core.lineage import facets
+        from airflow_provider_service._core import lineage
 
-        return facets.empty()
+        return lineage.empty()
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
         """Return the lineage of the execution, even if it failed or the task was deferred."""
-        from airflow_provider_service._core.lineage import facets
+        from airflow_provider_service._core import lineage
 
         known = self._start if self._outcome is None else self._outcome
         execution_id = None if known is None else known.execution_id
-        if not facets.is_installed() or not execution_id:
-            return facets.empty()
-        return facets.of_execution(task_instance, self.hook.config.base_url, execution_id, self._outcome)
+        if not lineage.is_installed() or not execution_id:
+            return lineage.empty()
+        return lineage.of_execution(task_instance, self.hook.config.base_url, execution_id, self._outcome)
 
     def _settle(self, *, in_signal: bool) -> None:
         if self._ending is not None and self.cancel_on_kill:

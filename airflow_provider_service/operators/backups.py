@@ -14,7 +14,7 @@ from airflow_provider_service._airflow.arguments import (
 )
 from airflow_provider_service._airflow.references import MAPPING
 from airflow_provider_service._airflow.task_arguments import as_rendered
-from airflow_provider_service._core.reports.files import require_report_place, write_report
+from airflow_provider_service._core.reports.report import require_report_place, write_report
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.links.service import WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
@@ -82,7 +82,7 @@ class ServiceBackupOperator(ServiceBaseOperator):
         """Write the archive."""
         from airflow_provider_service._core.instances.backup import write_backup
         from airflow_provider_service._core.instances.backup_archive import require_archive
-        from airflow_provider_service._core.instances.backup_report import backup_report
+        from airflow_provider_service._core.instances.restore import backup_report
         from airflow_provider_service._core.object_storage import require_place
 
         require_archive(self.path)
@@ -201,8 +201,7 @@ class ServiceRestoreOperator(ServiceBaseOperator):
         """Check the archive, make the plan, and carry it out."""
         from airflow_provider_service._core.instances.mapping import InstanceMapping
         from airflow_provider_service._core.instances.restore import ON_CONFLICT
-        from airflow_provider_service._core.instances.restore_reading import opened_backup
-        from airflow_provider_service._core.instances.restore_scope import RestoreScope
+        from airflow_provider_service._core.instances.restore_reading import RestoreScope, opened_backup
 
         require_choice("on_conflict", self.on_conflict, ON_CONFLICT)
         require_report_place(self.report_path)
@@ -214,8 +213,7 @@ class ServiceRestoreOperator(ServiceBaseOperator):
             return self._restore(scope.of(backup), url)
 
     def _restore(self, backup: StoredBackup, url: str) -> RestoreResult:
-        from airflow_provider_service._core.instances.backup_report import restore_report
-        from airflow_provider_service._core.instances.restore import Restore
+        from airflow_provider_service._core.instances.restore import Restore, restore_report
 
         manifest = backup.archive.manifest
         self.log.info("The backup of %s is intact: %s", manifest.get("made_at"), manifest.get("counts"))

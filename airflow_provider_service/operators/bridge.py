@@ -65,9 +65,7 @@ class ServiceInstallBridgeOperator(ServiceBaseOperator):
 
     def perform(self, context: Context) -> BridgeResult:
         """Install the bridge."""
-        from airflow_provider_service._core.runs.bridge.access import BridgeSecret
-        from airflow_provider_service._core.runs.bridge.definition import version_of
-        from airflow_provider_service._core.runs.bridge.install import Installer
+        from airflow_provider_service._core.runs.bridge import BridgeSecret, Installer, version_of
 
         secret = BridgeSecret(self.hook.config)
         project_id = PROJECT.id_in(self, self.hook)

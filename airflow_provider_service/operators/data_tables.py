@@ -66,7 +66,7 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
 
     def perform(self, context: Context) -> DataTableResult:
         """Create the table, or add missing columns to the existing one."""
-        from airflow_provider_service._core.instances.desired_state.data_tables import (
+        from airflow_provider_service._core.instances.desired_state import (
             add_columns,
             missing_columns,
             types_by_name,
@@ -89,7 +89,7 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
         }
 
     def _create_or_find(self, desired: Mapping[str, str]) -> tuple[DataTable, bool]:
-        from airflow_provider_service._core.instances.desired_state.data_tables import create_table
+        from airflow_provider_service._core.instances.desired_state import create_table
 
         project_id = PROJECT.id_in(self, self.hook)
         try:

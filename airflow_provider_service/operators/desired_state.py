@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
-    from airflow_provider_service._core.instances.desired_state.changes import DesiredStatePlan, Prune
+    from airflow_provider_service._core.instances.desired_changes import DesiredStatePlan, Prune
     from airflow_provider_service.operators.results import EnsureResult
 
 __all__ = [
@@ -66,13 +66,13 @@ class _EnsureOperator(ServiceBaseOperator):
 
     def desired(self, name: str) -> Any:
         """Read the desired state from the argument with this name, or from the file."""
-        from airflow_provider_service._core.instances.desired_state.reading import read_desired_state
+        from airflow_provider_service._core.instances.desired_changes import read_desired_state
 
         return read_desired_state(name, revealed(getattr(self, name)), self.path)
 
     def perform(self, context: Context) -> EnsureResult:
         """Compare the states, and make the changes."""
-        from airflow_provider_service._core.instances.desired_state.changes import Prune
+        from airflow_provider_service._core.instances.desired_changes import Prune
 
         prune = Prune.of(self.prune, self.prune_names, self.prune_prefix, allow_empty=self.allow_empty)
         url = self.link_to(context, ServicePageLink(), self.page)
@@ -158,7 +158,7 @@ class ServiceEnsureTagsOperator(_EnsureOperator):
 
     def plan(self, prune: Prune) -> DesiredStatePlan:
         """Plan the changes that bring the tags to their declared state."""
-        from airflow_provider_service._core.instances.desired_state.tags import plan_tags
+        from airflow_provider_service._core.instances.desired_state import plan_tags
 
         return plan_tags(self.hook, self.desired("tags"), prune)
 
@@ -224,7 +224,7 @@ class ServiceEnsureVariablesOperator(SealedFieldsMixin, _EnsureOperator):
 
     def plan(self, prune: Prune) -> DesiredStatePlan:
         """Plan the changes that bring the variables to their declared state."""
-        from airflow_provider_service._core.instances.desired_state.variables import (
+        from airflow_provider_service._core.instances.desired_state import (
             plan_variables,
             require_valid_variables,
         )
@@ -297,7 +297,7 @@ class ServiceEnsureDataTablesOperator(_EnsureOperator):
 
     def plan(self, prune: Prune) -> DesiredStatePlan:
         """Plan the changes that bring the data tables to their declared state."""
-        from airflow_provider_service._core.instances.desired_state.data_tables import plan_data_tables
+        from airflow_provider_service._core.instances.desired_state import plan_data_tables
 
         project_id = PROJECT.id_in(self, self.hook)
         return plan_data_tables(self.hook, self.desired("data_tables"), prune, project_id=project_id)
@@ -362,6 +362,6 @@ class ServiceEnsureProjectsOperator(_EnsureOperator):
 
     def plan(self, prune: Prune) -> DesiredStatePlan:
         """Plan the changes that bring the projects to their declared state."""
-        from airflow_provider_service._core.instances.desired_state.projects import plan_projects
+        from airflow_provider_service._core.instances.desired_state import plan_projects
 
         return plan_projects(self.hook, self.desired("projects"), prune)

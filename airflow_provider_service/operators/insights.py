@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from airflow_provider_service._airflow.arguments import read_moment
 from airflow_provider_service._airflow.references import PROJECT
 from airflow_provider_service._airflow.task_arguments import as_rendered
-from airflow_provider_service._core.reports.files import require_report_place, write_report
+from airflow_provider_service._core.reports.report import require_report_place, write_report
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.links.service import INSIGHTS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
@@ -72,8 +72,8 @@ class ServiceGetInsightsOperator(ServiceBaseOperator):
 
     def perform(self, context: Context) -> InsightsResult:
         """Read the statistics."""
-        from airflow_provider_service._core.reports.insights import figures_of, insights_report
         from airflow_provider_service._core.reports.report import shown
+        from airflow_provider_service._core.reports.sections import figures_of, insights_report
 
         require_report_place(self.report_path)
         url = self.link_to(context, ServicePageLink(), INSIGHTS_PAGE)

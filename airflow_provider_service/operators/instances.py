@@ -15,7 +15,7 @@ from airflow_provider_service._airflow.references import (
     PROJECT,
 )
 from airflow_provider_service._airflow.task_arguments import as_rendered
-from airflow_provider_service._core.reports.files import require_report_place, write_report
+from airflow_provider_service._core.reports.report import require_report_place, write_report
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.links.service import WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
@@ -154,11 +154,10 @@ class _DeployingOperator(ServiceBaseOperator):
 
     def perform(self, context: Context) -> DeployResult:
         """Make the plan, and carry it out."""
-        from airflow_provider_service._core.instances.deployment import deployed
+        from airflow_provider_service._core.instances.apply import deployed, plan_report
         from airflow_provider_service._core.instances.deployment_record import require_deployment_name
         from airflow_provider_service._core.instances.mapping import InstanceMapping
-        from airflow_provider_service._core.instances.planning import DeploymentTarget, make_plan
-        from airflow_provider_service._core.instances.report import plan_report
+        from airflow_provider_service._core.instances.plan import DeploymentTarget, make_plan
 
         require_report_place(self.report_path)
         mapping = InstanceMapping.read(self.mapping, from_dag_folder(self.mapping_path, self))

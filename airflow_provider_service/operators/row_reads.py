@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
-    from airflow_provider_service._core.lineage.facets import Lineage
+    from airflow_provider_service._core.lineage import Lineage
     from airflow_provider_service._core.object_storage import StoredPath
     from airflow_provider_service.client.models import DataTable
     from airflow_provider_service.operators.table_results import ReadRowsResult
@@ -123,7 +123,7 @@ class ServiceReadRowsOperator(ServiceTableOperator):
 
     def other_lineage(self) -> Lineage | None:
         """Return the lineage of the file that the task writes, if any."""
-        from airflow_provider_service._core.lineage.facets import of_file
+        from airflow_provider_service._core.lineage import of_file
         from airflow_provider_service._core.object_storage import address_of
 
         if self.path is None:

@@ -108,7 +108,7 @@ class ServiceInsertRowsOperator(ServiceTableOperator):
     def perform(self, context: Context) -> InsertRowsResult:
         """Insert the rows batch by batch."""
         from airflow_provider_service._core.rows.batches import insert_in_batches
-        from airflow_provider_service._core.rows.checked import checked_rows
+        from airflow_provider_service._core.rows.source_rows import checked_rows
         from airflow_provider_service._core.rows.values import column_types
 
         batch_rows, batch_bytes = read_count("batch_rows", self.batch_rows), read_count("batch_bytes", self.batch_bytes)
@@ -270,7 +270,7 @@ class ServiceUpdateRowsOperator(ServiceTableOperator):
 
     def perform(self, context: Context) -> UpdateRowsResult:
         """Update the rows, and return their number."""
-        from airflow_provider_service._core.rows.checked import checked_values
+        from airflow_provider_service._core.rows.source_rows import checked_values
         from airflow_provider_service._core.rows.values import column_types
 
         table, url = self.open_table(context)

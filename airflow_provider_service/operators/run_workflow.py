@@ -218,7 +218,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
 
     def begin(self, context: Context, start: IdempotentStart) -> tuple[str, str]:
         """Resume the execution of an earlier attempt, or start one."""
-        from airflow_provider_service._core.lineage.headers import parent_headers
+        from airflow_provider_service._core.lineage import parent_headers
         from airflow_provider_service._core.runs.request import RunRequest
         from airflow_provider_service._core.runs.workflow import resume_or_start
 

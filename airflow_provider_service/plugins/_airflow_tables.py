@@ -31,8 +31,7 @@ from airflow_provider_service._airflow.attempts import (
 from airflow_provider_service._airflow.connection import KEY_HEADERS
 from airflow_provider_service._core.pages.connection_view import Waits
 from airflow_provider_service._core.pages.executions import TaskExecution, Workflow
-from airflow_provider_service._core.pages.proof import Evidence
-from airflow_provider_service._core.pages.task_view import AttemptView, TaskView
+from airflow_provider_service._core.pages.task_view import AttemptView, Evidence, TaskView
 from airflow_provider_service._core.runs.attempt import STATE_KEY, key_of
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.links._execution_address import ExecutionAddress, read_execution_url

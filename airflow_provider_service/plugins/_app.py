@@ -13,15 +13,19 @@ from starlette.concurrency import run_in_threadpool
 
 from airflow_provider_service._airflow import settings
 from airflow_provider_service._core.pages import rendering
-from airflow_provider_service._core.pages.snapshots import TooManyReadsError
-from airflow_provider_service.plugins import _answers, _connection_pages, _execution_pages
-from airflow_provider_service.plugins._connection_pages import connection_page, connections_page
-from airflow_provider_service.plugins._execution_pages import executions_page
-from airflow_provider_service.plugins._task_pages import TaskKey, TaskPages
+from airflow_provider_service._core.pages.reading import TooManyReadsError
+from airflow_provider_service.plugins import _pages
+from airflow_provider_service.plugins._pages import (
+    TaskKey,
+    TaskPages,
+    connection_page,
+    connections_page,
+    executions_page,
+)
 
 _PART_THAT_CHANGES = "view"
 _UNMAPPED, _LARGEST_NUMBER = "{MAP_INDEX}", 2**31 - 1
-_KEPT = {**_answers.HEADERS, "Cache-Control": "public, max-age=31536000, immutable"}
+_KEPT = {**_pages.HEADERS, "Cache-Control": "public, max-age=31536000, immutable"}
 _READS_TASKS = Depends(requires_access_dag("GET", DagAccessEntity.TASK_INSTANCE))
 _READS_CONNECTIONS = Depends(requires_access_connection("GET"))
 _WORDS = {
@@ -43,11 +47,11 @@ def make_app() -> FastAPI:
         methods=["GET"],
         dependencies=[_READS_TASKS],
     )
-    app.state.executions = _execution_pages.snapshots(workers)
+    app.state.executions = _pages.execution_snapshots(workers)
     app.add_api_route("/executions", executions_page, methods=["GET"])
     for path in ("/dags/{dag_id}/executions", "/dags/{dag_id}/runs/{run_id}/executions"):
         app.add_api_route(path, executions_page, methods=["GET"], dependencies=[_READS_TASKS])
-    app.state.checkups = _connection_pages.snapshots(workers)
+    app.state.checkups = _pages.connection_snapshots(workers)
     app.add_api_route("/connections", connections_page, methods=["GET"], dependencies=[_READS_CONNECTIONS])
     app.add_api_route(
         "/connections/{connection_id}", connection_page, methods=["GET"], dependencies=[_READS_CONNECTIONS]
@@ -82,7 +86,7 @@ async def _task_page(
     if page is None:
         raise HTTPException(404)
     tag = f'"{page.version}"'
-    headers = {**_answers.HEADERS, "ETag": tag, "Vary": "Accept-Encoding"}
+    headers = {**_pages.HEADERS, "ETag": tag, "Vary": "Accept-Encoding"}
     if part == _PART_THAT_CHANGES and if_none_match in {tag, f"W/{tag}"}:
         return Response(status_code=304, headers=headers)
     if "gzip" not in request.headers.get("accept-encoding", ""):
@@ -110,4 +114,4 @@ async def _busy(request: Request, error: Any) -> Response:
 
 
 def _message_page(request: Request, text: str, status: int) -> Response:
-    return _answers.page(request, rendering.message_part("This page cannot be shown", text), "Service", status)
+    return _pages.page(request, rendering.message_part("This page cannot be shown", text), "Service", status)

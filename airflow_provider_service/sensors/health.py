@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service._airflow.task_arguments import Duration, SensorArguments, Templated
-    from airflow_provider_service._core.health.poll import HealthPoll
+    from airflow_provider_service._core.health.reading import HealthPoll
 
 __all__ = ["ServiceWorkflowHealthSensor"]
 
@@ -104,7 +104,7 @@ class ServiceWorkflowHealthSensor(PollingSensor):
 
     def to_check(self) -> HealthPoll:
         """Return the check that the arguments describe."""
-        from airflow_provider_service._core.health.poll import HealthPoll
+        from airflow_provider_service._core.health.reading import HealthPoll
 
         check = HealthCheck.of(self)
         require(check.thresholds, "give at least one threshold")

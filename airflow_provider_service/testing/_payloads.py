@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service._core.runs.search import RUN_KEY_FIELD
+from airflow_provider_service._core.runs.searching import RUN_KEY_FIELD
 
 if TYPE_CHECKING:
     from airflow_provider_service.simulator._engine.engine import Execution

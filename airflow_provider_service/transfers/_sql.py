@@ -1,8 +1,12 @@
-"""Queries and inserts through the hooks of SQL databases."""
+"""Queries and inserts through the hooks of SQL databases.
+
+Check the names of a database's tables and columns, which become part of a statement.
+"""
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from hashlib import sha256
@@ -11,19 +15,56 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from airflow_provider_service._airflow.arguments import require
+from airflow_provider_service._airflow.arguments import refuse, require
+from airflow_provider_service._core.rows.batches import Progress
 from airflow_provider_service._core.rows.options import require_rows
-from airflow_provider_service._core.rows.progress import Progress
 from airflow_provider_service._core.rows.source_rows import require_distinct
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._models import parse_moment
 from airflow_provider_service.client._values import shown
 from airflow_provider_service.client.errors import ServiceInputError
-from airflow_provider_service.transfers._sql_names import words_of
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.rows.options import LoadMode
     from airflow_provider_service._core.rows.source_rows import NoteColumns
+
+
+# A "#" begins the names of temporary tables, and elsewhere a comment of MySQL; "--" is a comment everywhere.
+_PLAIN = r"#{0,2}[\w$]+(?:-[\w$]+)*"
+_QUOTED = r'"(?:[^"\0]|"")+"', r"`(?:[^`\0]|``)+`", r"\[(?:[^\]\0]|\]\])+\]"
+_PART = f"(?:{'|'.join((_PLAIN, *_QUOTED))})"
+_TABLE = re.compile(rf"{_PART}(?:(?:\.{_PART}?){{0,2}}\.{_PART})?")
+# The hook of the database quotes names with special characters, but not names that contain quotes.
+_COLUMN = re.compile(rf"[\w $#@.-]+|{'|'.join(_QUOTED)}")
+
+
+def require_table_name(name: str, value: object) -> None:
+    """Refuse text that is not the name of a table: up to four words with dots between them, plain or quoted.
+
+    A word in the middle may be left out, as in ``mydb..sales``.
+
+    :param name: the argument.
+    :raises ServiceInputError: the value is not such a name.
+    """
+    if not isinstance(value, str) or not _TABLE.fullmatch(value):
+        refuse(name, 'the name of a table such as shop.sales, with words such as "Sales 2026" in quotes', value)
+
+
+def words_of(table: str) -> list[str]:
+    """The words of a table's name, without quotes."""
+    words = re.findall(_PART, table)
+    return [one[1:-1].replace(one[-1] * 2, one[-1]) if one[0] in '"`[' else one for one in words]
+
+
+def require_column_name(name: str, value: object) -> None:
+    """Refuse text that is not the name of a column: words without punctuation, or in quotes.
+
+    :param name: the argument.
+    :raises ServiceInputError: the value is not such a name.
+    """
+    if not isinstance(value, str) or not _COLUMN.fullmatch(value):
+        refuse(name, "the name of a column", value)
+
 
 log = logging.getLogger(__name__)
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, cast
 from airflow_provider_service._airflow.arguments import require_flag
 from airflow_provider_service._airflow.task_arguments import as_rendered
 from airflow_provider_service._core.rows.options import require_row_filter
-from airflow_provider_service.transfers._unloading import ServiceUnloadTableOperator
+from airflow_provider_service.transfers._loading import ServiceUnloadTableOperator
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
     from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
-    from airflow_provider_service._core.lineage.facets import Lineage
+    from airflow_provider_service._core.lineage import Lineage
     from airflow_provider_service._core.object_storage import StoredPath
     from airflow_provider_service.operators.table_results import TableToFileResult
 
@@ -85,7 +85,7 @@ class ServiceDataTableToObjectStorageOperator(ServiceUnloadTableOperator):
 
     def other_lineage(self) -> Lineage | None:
         """The file that the task writes."""
-        from airflow_provider_service._core.lineage.facets import of_file
+        from airflow_provider_service._core.lineage import of_file
         from airflow_provider_service._core.object_storage import address_of
 
         return of_file(address_of(self.path, conn_id=self.object_storage_conn_id), is_output=True)

@@ -15,15 +15,15 @@ from airflow_provider_service._airflow.arguments import (
 )
 from airflow_provider_service._airflow.task_arguments import as_rendered
 from airflow_provider_service._core.rows.options import LOAD_MODES, chosen_mode, require_row_filter
-from airflow_provider_service.transfers._sql_names import require_column_name, require_table_name
-from airflow_provider_service.transfers._unloading import ServiceUnloadTableOperator
+from airflow_provider_service.transfers._loading import ServiceUnloadTableOperator
+from airflow_provider_service.transfers._sql import require_column_name, require_table_name
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
     from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
-    from airflow_provider_service._core.lineage.facets import Lineage
+    from airflow_provider_service._core.lineage import Lineage
     from airflow_provider_service._core.rows.options import LoadMode
     from airflow_provider_service.operators.table_results import TableToSqlResult
 
@@ -120,7 +120,7 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
 
     def other_lineage(self) -> Lineage | None:
         """The table of the database that the task writes."""
-        from airflow_provider_service._core.lineage.facets import of_sql_table
+        from airflow_provider_service._core.lineage import of_sql_table
         from airflow_provider_service.transfers._sql import sql_hook
 
         return of_sql_table(sql_hook(self.sql_conn_id, self.hook_params), self.sql_table, self.sql_conn_id)

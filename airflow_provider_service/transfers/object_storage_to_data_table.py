@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service._airflow.task_arguments import Templated
-    from airflow_provider_service._core.lineage.facets import Lineage
+    from airflow_provider_service._core.lineage import Lineage
     from airflow_provider_service._core.object_storage import StoredPath
     from airflow_provider_service._core.rows.source_rows import NoteColumns
     from airflow_provider_service.operators.table_results import LoadTableResult
@@ -47,7 +47,7 @@ class ObjectStorageToServiceDataTableOperator(ServiceLoadTableOperator):
 
     def other_lineage(self) -> Lineage | None:
         """The file that the task reads."""
-        from airflow_provider_service._core.lineage.facets import of_file
+        from airflow_provider_service._core.lineage import of_file
         from airflow_provider_service._core.object_storage import address_of
 
         return of_file(address_of(self.path, conn_id=self.object_storage_conn_id), is_output=False)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service._airflow.task_arguments import Templated
-    from airflow_provider_service._core.lineage.facets import Lineage
+    from airflow_provider_service._core.lineage import Lineage
     from airflow_provider_service._core.rows.source_rows import NoteColumns
     from airflow_provider_service.transfers._loading import LoadArguments
 
@@ -70,7 +70,7 @@ class SqlToServiceDataTableOperator(ServiceLoadTableOperator):
 
     def other_lineage(self) -> Lineage | None:
         """The tables that the query reads."""
-        from airflow_provider_service._core.lineage.facets import of_query
+        from airflow_provider_service._core.lineage import of_query
         from airflow_provider_service.transfers._sql import sql_hook
 
         return of_query(sql_hook(self.sql_conn_id, self.hook_params), self.sql, self.sql_conn_id)

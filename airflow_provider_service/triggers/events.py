@@ -135,7 +135,7 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
 
     async def filter_shared_stream(self, shared_stream: AsyncIterator[PolledExecutions]) -> AsyncIterator[TriggerEvent]:
         """Report the ends of executions of this trigger's workflows."""
-        from airflow_provider_service._core.events.watch import Watcher
+        from airflow_provider_service._core.events.poll import Watcher
 
         watcher = Watcher(self.selection, self.statuses, self._wanted, self.poll_interval)
         async for payload in watcher.ends(shared_stream, getattr(self, "asset_state_store", None), self._cursor_key):

@@ -29,8 +29,7 @@ from airflow_provider_service.triggers._polling import until_it_may_fire
 
 if TYPE_CHECKING:
     from airflow_provider_service._airflow.task_arguments import Duration, OnVanished
-    from airflow_provider_service._core.waits.poller import Poller
-    from airflow_provider_service._core.waits.waiter import Waiter
+    from airflow_provider_service._core.waits.poller import Poller, Waiter
 
 __all__ = ["ServiceExecutionTrigger"]
 
@@ -161,8 +160,8 @@ class ServiceExecutionTrigger(BaseTrigger):
                 await asyncio.shield(self._stopping)
 
     async def _stop_if_killed(self) -> None:
-        from airflow_provider_service._core.waits.faults import FaultTolerance
-        from airflow_provider_service._core.waits.killed import was_killed
+        from airflow_provider_service._core.waits.stop import was_killed
+        from airflow_provider_service._core.waits.watch import FaultTolerance
 
         await _load()
         from airflow_provider_service._core.waits.poller import shared_config_for
@@ -183,7 +182,7 @@ class ServiceExecutionTrigger(BaseTrigger):
 
     async def _join_poller(self) -> tuple[Poller, Waiter]:
         await _load()
-        from airflow_provider_service._core.waits.waiter import Waiter
+        from airflow_provider_service._core.waits.poller import Waiter
 
         poller = await self._poller()
         waiter = Waiter(self.wait)
@@ -191,8 +190,8 @@ class ServiceExecutionTrigger(BaseTrigger):
         return poller, waiter
 
     async def _poller(self) -> Poller:
-        from airflow_provider_service._core.waits.faults import FaultTolerance
         from airflow_provider_service._core.waits.poller import poller_of
+        from airflow_provider_service._core.waits.watch import FaultTolerance
 
         faults = FaultTolerance(f"connection '{self.service_conn_id}'", self.fault_tolerance)
         while True:

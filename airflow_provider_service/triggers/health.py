@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from airflow_provider_service._airflow.task_arguments import FAULT_TOLERANCE_SECONDS
 from airflow_provider_service._core.health.check import DAY, POLL_SECONDS, HealthCheck
-from airflow_provider_service._core.health.poll import HealthPoll
+from airflow_provider_service._core.health.reading import HealthPoll
 from airflow_provider_service.triggers._polling import PollingTrigger
 
 __all__ = ["ServiceWorkflowHealthTrigger"]

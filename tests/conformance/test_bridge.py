@@ -8,11 +8,8 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from airflow_provider_service._core.runs.bridge.access import BridgeSecret
-from airflow_provider_service._core.runs.bridge.definition import TAG, credential_of
-from airflow_provider_service._core.runs.bridge.install import Installer
-from airflow_provider_service._core.runs.run_key import RunKey
-from airflow_provider_service._core.runs.search import RUN_KEY_HEADER, starting_call
+from airflow_provider_service._core.runs.bridge import TAG, BridgeSecret, Installer, credential_of
+from airflow_provider_service._core.runs.searching import RUN_KEY_HEADER, RunKey, starting_call
 from airflow_provider_service.client import errors
 from airflow_provider_service.client._execution_data import failure_of, last_output
 from airflow_provider_service.client.models import Execution, Workflow

@@ -7,8 +7,13 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from airflow_provider_service._core.runs.run_key import RunKey
-from airflow_provider_service._core.runs.search import RUN_KEY_HEADER, EarlierRuns, RunSearch, find_earlier_runs
+from airflow_provider_service._core.runs.searching import (
+    RUN_KEY_HEADER,
+    EarlierRuns,
+    RunKey,
+    RunSearch,
+    find_earlier_runs,
+)
 from airflow_provider_service.client._execution_data import failure_of, last_output, nodes_of
 from airflow_provider_service.client.errors import ServiceTaskKilledError
 from airflow_provider_service.simulator._samples import node

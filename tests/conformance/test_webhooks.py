@@ -16,7 +16,7 @@ from airflow_provider_service._airflow.connection import WebhookHeaders
 from airflow_provider_service._core.runs.attempt import Attempt
 from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
 from airflow_provider_service._core.runs.request import RunRequest
-from airflow_provider_service._core.runs.run_key import RunKey
+from airflow_provider_service._core.runs.searching import RunKey
 from airflow_provider_service._core.runs.start_methods.webhook import WebhookStarter
 from airflow_provider_service.client._execution_data import starting_items
 from airflow_provider_service.client.errors import (

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from airflow_provider_service._core.runs.run_key import CallTag
-from airflow_provider_service._core.runs.search import RUN_KEY_HEADER
+from airflow_provider_service._core.runs.searching import RUN_KEY_HEADER, CallTag
 from airflow_provider_service.simulator import ServiceSimulator
 from scripts.dag_runner import run_dag
 from tests.runs.workflows import DONE, calls, held, put, started_with, statuses, webhook

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from airflow_provider_service._core.pages import listing, rendering
+from airflow_provider_service._core.pages import rendering
 from airflow_provider_service._core.pages.checkup import complete, examine
 from airflow_provider_service._core.pages.connection_view import ConnectionView
 from airflow_provider_service._core.pages.reading import see
@@ -165,7 +165,7 @@ def page_of_connection(place: Place) -> str:
     """The page of a connection."""
     findings = complete(list(examine(place.config)))
     view = ConnectionView("service", findings, place.config.base_url, waits=(), runs=(), made_at=datetime.now(UTC))
-    return rendering.page(listing.connection_part(view, airflow=""), "Connection", "/service-pages")
+    return rendering.page(rendering.connection_part(view, airflow=""), "Connection", "/service-pages")
 
 
 def backup_and_restore(place: Place) -> Any:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_service._core.health.statistics import ExecutionStatistics, Tally, Thresholds, span
+from airflow_provider_service._core.health.check import ExecutionStatistics, Tally, Thresholds, span
 from airflow_provider_service.client._constraints import ExecutionStatus
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
@@ -66,7 +66,7 @@ def test_their_order_does_not_matter(history, random):
 
 @pytest.mark.parametrize("ascending", [True, False])
 def test_many_durations_take_no_more_memory_and_stay_close(monkeypatch, ascending):
-    monkeypatch.setattr("airflow_provider_service._core.health.statistics.MAX_DURATIONS", 1000)
+    monkeypatch.setattr("airflow_provider_service._core.health.check.MAX_DURATIONS", 1000)
     one = Tally(Random(0))
     for second in range(20_000):
         length = second if ascending else 20_000 - second

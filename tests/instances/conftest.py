@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_service._core.instances.apply import apply_plan
 from airflow_provider_service._core.instances.export import ExportSelection, exported, write_folder
-from airflow_provider_service._core.instances.planning import DeploymentTarget, make_plan
+from airflow_provider_service._core.instances.plan import DeploymentTarget, make_plan
 from airflow_provider_service._core.instances.source import read_source
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.simulator import ServiceSimulator

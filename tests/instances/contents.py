@@ -6,7 +6,7 @@ from typing import Any
 
 from airflow_provider_service._core.instances.apply import apply_plan
 from airflow_provider_service._core.instances.export import ExportSelection, exported
-from airflow_provider_service._core.instances.planning import DeploymentTarget, make_plan
+from airflow_provider_service._core.instances.plan import DeploymentTarget, make_plan
 from airflow_provider_service._core.instances.source import read_source
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client._lookup import create_tag

@@ -16,8 +16,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service._core.instances.backup_archive import ArchiveWriter
 from airflow_provider_service._core.instances.export import Exported, write_folder
-from airflow_provider_service._core.object_storage import write_whole
-from airflow_provider_service._core.stored_folders import StoredFolder
+from airflow_provider_service._core.object_storage import StoredFolder, write_whole
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.operators.backups import ServiceBackupOperator, ServiceRestoreOperator
 from airflow_provider_service.operators.instances import ServiceExportWorkflowsOperator, ServicePromoteWorkflowsOperator

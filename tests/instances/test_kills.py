@@ -22,7 +22,7 @@ SCRIPT = """
 import json, sys
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service._core.instances.apply import apply_plan
-from airflow_provider_service._core.instances.planning import DeploymentTarget, make_plan
+from airflow_provider_service._core.instances.plan import DeploymentTarget, make_plan
 from airflow_provider_service._core.instances.source import read_source
 
 with ServiceClient(ServiceConfig(base_url=sys.argv[1], api_key=sys.argv[2])) as client:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_service._core.instances.planning import DeploymentTarget, make_plan
+from airflow_provider_service._core.instances.plan import DeploymentTarget, make_plan
 from airflow_provider_service._core.instances.source import read_source
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.operators.deployment import ServiceCreateOrUpdateWorkflowOperator

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from airflow_provider_service._core.instances.planning import DeploymentTarget, make_plan
+from airflow_provider_service._core.instances.plan import DeploymentTarget, make_plan
 from airflow_provider_service._core.instances.source import read_source
 from airflow_provider_service.client.errors import ServiceDeploymentError, ServiceInputError
 from airflow_provider_service.operators.instances import ServiceDeployWorkflowsOperator

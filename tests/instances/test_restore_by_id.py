@@ -7,7 +7,7 @@ import re
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service._core.instances.writing import Writer
+from airflow_provider_service._core.instances.rollback import Writer
 from airflow_provider_service.client.errors import ServiceDeploymentError, ServiceError
 from airflow_provider_service.operators.backups import ServiceBackupOperator, ServiceRestoreOperator
 

@@ -11,7 +11,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service._core.instances.apply import apply_plan
-from airflow_provider_service._core.instances.planning import DeploymentTarget, make_plan
+from airflow_provider_service._core.instances.plan import DeploymentTarget, make_plan
 from airflow_provider_service._core.instances.source import read_source
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client._lookup import get_workflow

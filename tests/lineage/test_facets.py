@@ -11,8 +11,7 @@ from airflow.providers.openlineage.extractors.base import DefaultExtractor
 from airflow.providers.openlineage.sqlparser import DatabaseInfo
 from airflow.providers.sqlite.hooks.sqlite import SqliteHook
 
-from airflow_provider_service._core.lineage.facets import of_file, of_query, of_sql_table
-from airflow_provider_service._core.lineage.headers import parent_headers
+from airflow_provider_service._core.lineage import of_file, of_query, of_sql_table, parent_headers
 from airflow_provider_service.client.errors import ServiceError
 from airflow_provider_service.operators.rows import (
     ServiceDeleteRowsOperator,

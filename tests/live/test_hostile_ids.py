@@ -10,7 +10,7 @@ from zipfile import ZipFile
 import pytest
 
 from airflow_provider_service._core.instances.export import ExportSelection, exported, write_folder
-from airflow_provider_service._core.instances.gaps import Gaps
+from airflow_provider_service._core.instances.references import Gaps
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.errors import ServiceInputError
 from tests.instances.workflows import node, webhook, workflow

@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service._core.runs.bridge.access import BridgeSecret
-from airflow_provider_service._core.runs.bridge.install import Installer
-from airflow_provider_service._core.runs.queued import QueuedExecutions
+from airflow_provider_service._core.runs.bridge import BridgeSecret, Installer
+from airflow_provider_service._core.runs.searching import QueuedExecutions
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client._constraints import ACTIVE_STATUSES
 from airflow_provider_service.client.errors import ServiceExecutionFailedError

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service._core.runs.bridge import definition
-from airflow_provider_service._core.runs.bridge.install import SCOPES
+from airflow_provider_service._core.runs import bridge
+from airflow_provider_service._core.runs.bridge import SCOPES
 from airflow_provider_service.operators.bridge import ServiceInstallBridgeOperator
 
 PEM = ("privateKey", "publicKey")
@@ -21,7 +21,7 @@ def bridges(client):
 
 def test_installing_twice_leaves_one(execute, client, writes, link):
     first = execute(ServiceInstallBridgeOperator)
-    assert (first["outcome"], first["name"], first["version"]) == ("created", "Airflow bridge", definition.VERSION)
+    assert (first["outcome"], first["name"], first["version"]) == ("created", "Airflow bridge", bridge.VERSION)
     assert link() == f"/workflow/{first['workflow_id']}"
     assert writes() == [
         "POST /credentials",
@@ -40,7 +40,7 @@ def test_it_is_active_and_asks_for_a_token(execute, client, simulator):
     assert (workflow.active, workflow.name) == (True, "Mine")
     trigger = client.webhooks.find(workflow)
     assert (trigger.authentication, trigger.method) == ("jwtAuth", "POST")
-    held = definition.credential_of(workflow)
+    held = bridge.credential_of(workflow)
     secret = simulator.state.credentials.data(held.id)["secret"]
     assert secret not in json.dumps(workflow.to_wire())
     assert len(secret) == 64
@@ -51,7 +51,7 @@ def as_version(client, workflow_id, version):
     workflow = client.workflows.get(workflow_id)
     nodes = [one for one in workflow.nodes if one["name"] != "Start"]
     note = next(one for one in nodes if one["name"] == "About")["parameters"]
-    note["content"] = note["content"].replace(f"Version {definition.VERSION}", f"Version {version}")
+    note["content"] = note["content"].replace(f"Version {bridge.VERSION}", f"Version {version}")
     links = {name: link for name, link in workflow.connections.items() if name != "Items"}
     client.workflows.update(workflow.id, workflow.name, nodes, links, {})
 
@@ -112,10 +112,10 @@ def test_a_bridge_that_was_deactivated_is_activated(execute, client):
 
 def test_a_deleted_credential_is_replaced(execute, client):
     made = execute(ServiceInstallBridgeOperator)
-    held = definition.credential_of(client.workflows.get(made["workflow_id"]))
+    held = bridge.credential_of(client.workflows.get(made["workflow_id"]))
     client.credentials.delete(held.id)
     assert execute(ServiceInstallBridgeOperator)["outcome"] == "updated"
-    renewed = definition.credential_of(client.workflows.get(made["workflow_id"]))
+    renewed = bridge.credential_of(client.workflows.get(made["workflow_id"]))
     assert renewed.id != held.id
     assert client.credentials.get(renewed.id).name == held.name
 

@@ -10,7 +10,7 @@ from airflow.providers.common.compat.sdk import DAG, AirflowFailException
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from airflow_provider_service._core.rows.upsert_writes import MAX_UPDATE_CALLS
+from airflow_provider_service._core.rows.upsert import MAX_UPDATE_CALLS
 from airflow_provider_service.client import ServiceClient, ServiceConfig, errors
 from airflow_provider_service.client.models import DataTable
 from airflow_provider_service.hooks._data_tables import HookDataTables

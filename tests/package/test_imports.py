@@ -29,7 +29,7 @@ FORBIDDEN = (
     "airflow_provider_service.hooks.service",
     "airflow_provider_service._core.pages",
     "airflow_provider_service._core.events.poll",
-    "airflow_provider_service._core.events.watch",
+    "airflow_provider_service._core.events.poll",
     "airflow.triggers.shared_stream",
     "airflow_provider_service.plugins._",
 )

@@ -11,10 +11,17 @@ import pytest
 
 from airflow_provider_service._cli import commands
 from airflow_provider_service._core.connection_check import server_version
-from airflow_provider_service._core.pages.checkup import SUBJECTS, Finding, complete, examine, is_healthy, verdict
-from airflow_provider_service._core.pages.jobs import JOBS, since
-from airflow_provider_service._core.runs.bridge.access import BridgeSecret
-from airflow_provider_service._core.runs.bridge.install import Installer
+from airflow_provider_service._core.pages.checkup import (
+    JOBS,
+    SUBJECTS,
+    Finding,
+    complete,
+    examine,
+    is_healthy,
+    since,
+    verdict,
+)
+from airflow_provider_service._core.runs.bridge import BridgeSecret, Installer
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client._http.answers import SPECIFIED_SCOPES
 from airflow_provider_service.simulator import ServiceSimulator

@@ -9,8 +9,15 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_service._core.pages.drawing import BOX_HEIGHT, BOX_WIDTH, MAX_NODES, Drawing, draw
-from airflow_provider_service._core.pages.grid import MAX_TRACKS, TRACK
+from airflow_provider_service._core.pages.drawing import (
+    BOX_HEIGHT,
+    BOX_WIDTH,
+    MAX_NODES,
+    MAX_TRACKS,
+    TRACK,
+    Drawing,
+    draw,
+)
 
 from . import workflows
 from .workflows import node, note, to

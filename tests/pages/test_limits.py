@@ -9,8 +9,13 @@ import pytest
 
 from airflow_provider_service._core.pages import rendering
 from airflow_provider_service._core.pages.drawing import MAX_LINES, MAX_NODES
-from airflow_provider_service._core.pages.execution_view import MAX_RUNS
-from airflow_provider_service._core.pages.node_view import MAX_ALL_BARS, MAX_BARS, MAX_NAME_CHARS, MAX_ROWS
+from airflow_provider_service._core.pages.execution_view import (
+    MAX_ALL_BARS,
+    MAX_BARS,
+    MAX_NAME_CHARS,
+    MAX_ROWS,
+    MAX_RUNS,
+)
 from airflow_provider_service._core.pages.reading import ExecutionReading, see
 from airflow_provider_service.client import ServiceConfig
 from tests.client.tiny_server import TinyServer, answer

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_service._core.pages import rendering
-from airflow_provider_service._core.pages.execution_view import ExecutionView, view_of
-from airflow_provider_service._core.pages.node_view import MAX_SUB_EXECUTIONS
+from airflow_provider_service._core.pages.execution_view import MAX_SUB_EXECUTIONS, ExecutionView, view_of
 from airflow_provider_service._core.pages.reading import ExecutionReading
 from airflow_provider_service.client.models import Execution
 

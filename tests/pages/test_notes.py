@@ -7,10 +7,8 @@ import re
 import pytest
 
 from airflow_provider_service._core.pages import rendering
-from airflow_provider_service._core.pages.drawing import BOX_WIDTH, Drawing, draw
-from airflow_provider_service._core.pages.editor import MAX_NOTES
-from airflow_provider_service._core.pages.execution_view import view_of
-from airflow_provider_service._core.pages.node_view import MAX_NAME_CHARS
+from airflow_provider_service._core.pages.drawing import BOX_WIDTH, MAX_NOTES, Drawing, draw
+from airflow_provider_service._core.pages.execution_view import MAX_NAME_CHARS, view_of
 from airflow_provider_service._core.pages.reading import ExecutionReading
 from airflow_provider_service.client.models import Execution
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from airflow_provider_service._core.pages.snapshots import (
+from airflow_provider_service._core.pages.reading import (
     CAPACITY,
     CPU_SHARE,
     MAX_READS,

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_service._core.pages.execution_view import ExecutionView, view_of
-from airflow_provider_service._core.pages.node_view import MAX_BARS
+from airflow_provider_service._core.pages.execution_view import MAX_BARS, ExecutionView, Frame, view_of
 from airflow_provider_service._core.pages.rendering import duration
-from airflow_provider_service._core.pages.timeline import Frame
 from airflow_provider_service.client._clock import using
 from airflow_provider_service.client.models import Execution
 from tests.set_clock import SetClock

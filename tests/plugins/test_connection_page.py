@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy.orm import Session
 
 from airflow_provider_service._cli import commands
-from airflow_provider_service._core.pages.snapshots import MAX_READS
+from airflow_provider_service._core.pages.reading import MAX_READS
 from airflow_provider_service.client._clock import using
 from tests import airflow_features
 from tests.pages.conftest import start as start
@@ -96,9 +96,9 @@ def list_of(browser: Any) -> str:
 
 @pytest.mark.usefixtures("stored")
 def test_of_many_connections_the_list_examines_the_first(browser_of, simulator, monkeypatch):
-    from airflow_provider_service.plugins import _connection_pages
+    from airflow_provider_service.plugins import _pages
 
-    monkeypatch.setattr(_connection_pages, "MAX_EXAMINED", 0)
+    monkeypatch.setattr(_pages, "MAX_EXAMINED", 0)
     simulator.clear_requests()
 
     text = list_of(browser_of("OP"))
@@ -222,10 +222,10 @@ def started(waiting_task, start, simulator, pages_state):
     """An execution that a task of Airflow waits for, and one on another server; the id and the task's name."""
     from airflow.utils.session import create_session
 
-    from airflow_provider_service.plugins import _execution_pages
+    from airflow_provider_service.plugins import _pages
     from tests.airflow_tables import xcoms
 
-    pages_state.executions = _execution_pages.snapshots(1)  # nothing that was read for other tests
+    pages_state.executions = _pages.execution_snapshots(1)  # nothing that was read for other tests
     workflow_id, execution_id = start("waits")
     path = waiting_task(simulator.base_url, workflow_id, execution_id)
     waiting_task("https://elsewhere.example.com", "w", "987654")

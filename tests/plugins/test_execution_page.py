@@ -14,7 +14,7 @@ import pytest
 from jinja2 import Template
 
 from airflow_provider_service._core.pages import rendering
-from airflow_provider_service._core.pages.snapshots import LEAST_PAUSE_SECONDS, MAX_READS, MAX_WAITING
+from airflow_provider_service._core.pages.reading import LEAST_PAUSE_SECONDS, MAX_READS, MAX_WAITING
 from airflow_provider_service.client._clock import using
 from tests import airflow_features
 from tests.pages.conftest import PAYLOAD

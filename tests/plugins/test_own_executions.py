@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_service._core.runs.attempt import key_of
-from airflow_provider_service._core.runs.search import RUN_KEY_HEADER
+from airflow_provider_service._core.runs.searching import RUN_KEY_HEADER
 from scripts.dag_runner import run_dag
 from tests import airflow_features
 from tests.pages.conftest import start as start

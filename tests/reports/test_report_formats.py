@@ -14,9 +14,19 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from airflow_provider_service._core.reports.report import Bar, Chart, Figure, Link, Listing, Report, Series, Table
-from airflow_provider_service._core.reports.report_formats import rendered
-from airflow_provider_service._core.reports.text import on_one_line, printable
+from airflow_provider_service._core.reports.report import (
+    Bar,
+    Chart,
+    Figure,
+    Link,
+    Listing,
+    Report,
+    Series,
+    Table,
+    on_one_line,
+    printable,
+    rendered,
+)
 from airflow_provider_service.client.errors import ServiceInputError
 
 MADE_AT = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)

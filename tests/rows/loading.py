@@ -6,9 +6,9 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from airflow_provider_service._core.rows.checked import CheckedRows
-from airflow_provider_service._core.rows.load import append_rows, replace_rows
+from airflow_provider_service._core.rows.source_rows import CheckedRows
 from airflow_provider_service._core.rows.spool import Spool
+from airflow_provider_service._core.rows.target import append_rows, replace_rows
 from airflow_provider_service._core.rows.upsert import LoadResult, upsert_rows
 from airflow_provider_service._core.rows.values import column_types
 from airflow_provider_service.client import ServiceClient, ServiceConfig

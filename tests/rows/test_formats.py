@@ -21,8 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_service._core.rows.files import read_rows, write_rows
-from airflow_provider_service._core.rows.formats import CsvFormat, format_of
+from airflow_provider_service._core.rows.files import CsvFormat, format_of, read_rows, write_rows
 from airflow_provider_service._core.rows.values import typed_row, types_of_stored_rows
 from airflow_provider_service.client.errors import ServiceInputError
 from tests.s3 import Bucket

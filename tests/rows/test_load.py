@@ -14,11 +14,10 @@ import requests_mock
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_service._core.rows.batches import _row_batches
-from airflow_provider_service._core.rows.checked import CheckedRows
-from airflow_provider_service._core.rows.load import _count
-from airflow_provider_service._core.rows.progress import Progress
+from airflow_provider_service._core.rows.batches import Progress, _row_batches
+from airflow_provider_service._core.rows.source_rows import CheckedRows
 from airflow_provider_service._core.rows.spool import Spool
+from airflow_provider_service._core.rows.target import _count
 from airflow_provider_service._core.rows.upsert import LoadResult
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client._http.encoding import to_json

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_service._core.runs import queued, start_and_find
+from airflow_provider_service._core.runs import searching
 from airflow_provider_service.client.errors import ServiceTaskKilledError
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.simulator import ServiceSimulator
@@ -35,24 +35,24 @@ def no_real_time(
 ) -> None:
     """Nothing here waits in real time; what is marked waits for as short as suits a server that answers at once."""
     if request.node.get_closest_marker("real_time"):
-        monkeypatch.setattr(start_and_find, "PATIENCE_SECONDS", 0.5)
-        monkeypatch.setattr(start_and_find, "PATIENCE_AT_ONCE_SECONDS", 2.0)
-        monkeypatch.setattr(start_and_find, "SETTLING_SECONDS", 0.5)
-        monkeypatch.setattr(start_and_find, "VISIBLE_WITHIN_SECONDS", 0.8)
-        monkeypatch.setattr(start_and_find, "UNKEPT_SECONDS", 0.5)
+        monkeypatch.setattr(searching, "PATIENCE_SECONDS", 0.5)
+        monkeypatch.setattr(searching, "PATIENCE_AT_ONCE_SECONDS", 2.0)
+        monkeypatch.setattr(searching, "SETTLING_SECONDS", 0.5)
+        monkeypatch.setattr(searching, "VISIBLE_WITHIN_SECONDS", 0.8)
+        monkeypatch.setattr(searching, "UNKEPT_SECONDS", 0.5)
 
 
 @pytest.fixture(autouse=True)
 def few_reads_by_id(monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole search for queued executions reads 200 ids of a service without executions; test_queued.py has that."""
-    monkeypatch.setattr(queued, "MAX_READS", 10)
+    monkeypatch.setattr(searching, "MAX_SINGLE_READS", 10)
 
 
 @pytest.fixture
 def answers_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is searched for before the call is answered, however late that is on a busy machine."""
-    monkeypatch.setattr(start_and_find, "PATIENCE_SECONDS", 60.0)
-    monkeypatch.setattr(start_and_find, "PATIENCE_AT_ONCE_SECONDS", 60.0)
+    monkeypatch.setattr(searching, "PATIENCE_SECONDS", 60.0)
+    monkeypatch.setattr(searching, "PATIENCE_AT_ONCE_SECONDS", 60.0)
 
 
 @pytest.fixture

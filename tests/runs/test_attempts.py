@@ -13,9 +13,9 @@ import requests
 from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferred
 
 from airflow_provider_service._airflow.attempts import ATTEMPTS_KEY
-from airflow_provider_service._core.runs import start_and_find
+from airflow_provider_service._core.runs import searching
 from airflow_provider_service._core.runs.attempt import STATE_KEY, Attempt
-from airflow_provider_service._core.runs.search import RUN_KEY_HEADER
+from airflow_provider_service._core.runs.searching import RUN_KEY_HEADER
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import (
     ServiceExecutionFailedError,
@@ -72,7 +72,7 @@ def test_a_call_that_was_still_on_its_way_is_waited_for(task_run: MakeRun, simul
     first = Attempt.of_task(context).key._replace(attempt=1).header
 
     def arrive() -> None:
-        clock().sleep(start_and_find.SETTLING_SECONDS / 2)
+        clock().sleep(searching.SETTLING_SECONDS / 2)
         requests.post(f"{simulator.base_url}/webhook/w", json={}, headers={RUN_KEY_HEADER: first}, timeout=60).close()
 
     late = threading.Thread(target=arrive)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service._core.runs.start_methods import bridge as way
+from airflow_provider_service._core.runs.start_methods import bridge
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client.errors import ServiceExecutionFailedError
 from airflow_provider_service.simulator import ServiceSimulator
@@ -45,8 +45,8 @@ from .workflows import (
 def soon_published(simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch) -> None:
     connect(monkeypatch, simulator, extra={"retry_deadline": 30})  # the webhook of the bridge goes live a little late
     monkeypatch.setenv("AIRFLOW_CONN_HOOK", '{"conn_type": "http", "password": "p"}')
-    monkeypatch.setattr(way, "PUBLISHED_WITHIN_SECONDS", 3.0)
-    monkeypatch.setattr(way, "_PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(bridge, "PUBLISHED_WITHIN_SECONDS", 3.0)
+    monkeypatch.setattr(bridge, "_PAUSE_SECONDS", 0.05)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service._core.runs.bridge.children import Children, Started
+from airflow_provider_service._core.runs.start_methods.bridge import Children, Started
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceRunNotStartedError

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service._core.runs import start_and_find
+from airflow_provider_service._core.runs import searching
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.simulator import ServiceSimulator
@@ -281,7 +281,7 @@ def test_a_worker_killed_at_a_random_moment(
 ) -> None:
     subject = SUBJECTS[name]
     for constant, seconds in victims.QUICK.items():
-        monkeypatch.setattr(start_and_find, constant, seconds)
+        monkeypatch.setattr(searching, constant, seconds)
     for slot in slots:
         fields = {**json.loads(slot.simulator.connection_json()), "extra": {"mcp_api_key": slot.simulator.mcp_api_key}}
         monkeypatch.setenv(f"AIRFLOW_CONN_{slot.connection.upper()}", json.dumps(fields))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from airflow.providers.common.compat.sdk import TaskDeferred
 
-from airflow_provider_service._core.runs import start_and_find
+from airflow_provider_service._core.runs import searching
 from airflow_provider_service.client._clock import Clock
 from airflow_provider_service.client._http import transport
 from airflow_provider_service.client.errors import ServiceTaskKilledError
@@ -95,17 +95,17 @@ def test_while_the_webhook_is_not_live_yet(
     monkeypatch.setattr(transport, "_exponential_jitter", lambda _: 0.1)
     # A task that waits for the answer when its call is given up reports why the call was to be repeated: this one must
     # be searching.
-    monkeypatch.setattr(start_and_find, "PATIENCE_AT_ONCE_SECONDS", 0.1)
+    monkeypatch.setattr(searching, "PATIENCE_AT_ONCE_SECONDS", 0.1)
     workflow_id = put(simulator, webhook(), wait(30), DONE)
     set_live(simulator, workflow_id, False)
-    run, searching = task_run(workflow_id=workflow_id), threading.Event()
+    run, has_begun = task_run(workflow_id=workflow_id), threading.Event()
 
     def search_until_the_kill(_: object) -> None:
-        searching.set()
+        has_begun.set()
         run.task._killed.wait(60)
 
     before_request("GET", "/executions$", search_until_the_kill)
-    killed(run, lambda: searching.is_set() and calls(simulator) > 1)
+    killed(run, lambda: has_begun.is_set() and calls(simulator) > 1)
     set_live(simulator, workflow_id, True)
     time.sleep(1)  # the next call was to come by then
     assert held(simulator, workflow_id) == []

@@ -7,7 +7,7 @@ import threading
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service._core.runs import start_and_find
+from airflow_provider_service._core.runs import searching
 from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.simulator import ServiceSimulator
 from tests.reported_metrics import ReportedMetrics
@@ -61,7 +61,7 @@ def test_a_run_in_doubt(
     monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator, metrics: ReportedMetrics
 ) -> None:
     # The call is answered before anybody looks for the execution, which is seen only while it runs.
-    monkeypatch.setattr(start_and_find, "PATIENCE_SECONDS", 120.0)
+    monkeypatch.setattr(searching, "PATIENCE_SECONDS", 120.0)
     run = task_run(workflow_id=put(simulator, webhook(mode="lastNode"), DONE, saveDataSuccessExecution="none"))
     with pytest.raises(AirflowFailException, match="it has ended without being saved"):
         run.attempt(1)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_service._core.runs import output
-from airflow_provider_service._core.runs.nodes import MAX_NODES, NodeLog, node_table, nodes_in_short
+from airflow_provider_service._core.runs.output import MAX_NODES, NodeLog, node_table, nodes_in_short
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client._clock import using
 from airflow_provider_service.client._execution_data import NodeRun
@@ -168,7 +168,7 @@ def test_a_worker_shows_the_nodes_only_when_they_have_changed(
 
 
 def test_a_worker_leaves_large_executions_alone(asleep: Polls, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("airflow_provider_service._core.runs.nodes.MAX_WATCHED_MIB", 0.0001)
+    monkeypatch.setattr("airflow_provider_service._core.runs.output.MAX_WATCHED_MIB", 0.0001)
     assert asleep.during(3600) == 1
 
 

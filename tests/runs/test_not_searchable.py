@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service._core.runs import start_and_find
-from airflow_provider_service._core.runs.queued import MAX_MISSING
+from airflow_provider_service._core.runs import searching
+from airflow_provider_service._core.runs.searching import MAX_MISSING
 from airflow_provider_service.client.models import Workflow
 from airflow_provider_service.simulator import ServiceSimulator
 
@@ -52,7 +52,7 @@ def test_an_execution_that_was_not_kept_ends_as_on_vanished_says(
     make_run: MakeRun, simulator: ServiceSimulator, nodes: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Whoever searched for so long would make far more requests than are allowed below.
-    monkeypatch.setattr(start_and_find, "VISIBLE_WITHIN_SECONDS", 30.0)
+    monkeypatch.setattr(searching, "VISIBLE_WITHIN_SECONDS", 30.0)
     workflow_id = put(simulator, *nodes, saveDataSuccessExecution="none")
     run = make_run(workflow_id=workflow_id, on_vanished="succeed", return_output="last_node")
     simulator.clear_requests()

@@ -8,9 +8,8 @@ from functools import partial
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service._core.runs.bridge.access import BridgeSecret
-from airflow_provider_service._core.runs.queued import MAX_MISSING, QueuedExecutions
-from airflow_provider_service._core.runs.search import RUN_KEY_HEADER
+from airflow_provider_service._core.runs.bridge import BridgeSecret
+from airflow_provider_service._core.runs.searching import MAX_MISSING, RUN_KEY_HEADER, QueuedExecutions
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client.errors import ServiceExecutionFailedError, ServiceTimeoutError
 from airflow_provider_service.hooks.service import ServiceHook

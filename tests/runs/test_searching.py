@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 import requests_mock
 
-from airflow_provider_service._core.runs import start_and_find
-from airflow_provider_service._core.runs.run_key import CallTag, RunKey
-from airflow_provider_service._core.runs.search import (
+from airflow_provider_service._core.runs import searching
+from airflow_provider_service._core.runs.searching import (
+    CallTag,
     EarlierRuns,
+    RunKey,
     RunSearch,
     StartingCall,
     find_earlier_runs,
@@ -261,7 +262,7 @@ def test_a_search_that_was_cut_short_proves_nothing() -> None:
     stopped = threading.Event()
     stopped.set()
     with pytest.raises(ServiceTaskKilledError):
-        start_and_find.search_for(lambda: None, 10, stopped)
+        searching.search_for(lambda: None, 10, stopped)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from airflow_provider_service._core.runs.start_and_find import IsAnswered, answer_or_found
+from airflow_provider_service._core.runs.searching import IsAnswered, answer_or_found
 
 
 def no_search(is_answered: IsAnswered) -> None:

@@ -11,7 +11,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferr
 from starlette.types import ASGIApp
 
 from airflow_provider_service._airflow.attempts import EXECUTION_KEY
-from airflow_provider_service._core.runs import start_and_find
+from airflow_provider_service._core.runs import searching
 from airflow_provider_service.client.errors import (
     ServiceExecutionFailedError,
     ServiceRunNotStartedError,
@@ -84,7 +84,7 @@ def test_a_run_that_fails(make_run: MakeRun, simulator: ServiceSimulator, mode: 
 def test_the_answer_of_a_webhook_that_answers_at_once_is_awaited(
     task_run: MakeRun, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(start_and_find, "PATIENCE_AT_ONCE_SECONDS", 60.0)
+    monkeypatch.setattr(searching, "PATIENCE_AT_ONCE_SECONDS", 60.0)
     workflow_id = put(simulator, webhook(options={"responseData": WITH_ID}), DONE)
     simulator.inject("latency", seconds=1.5, path="^/webhook/", after_processing=True)
     task_run(workflow_id=workflow_id).attempt(1)
@@ -168,8 +168,8 @@ def test_the_id_of_another_execution(task_run: MakeRun, simulator: ServiceSimula
 def test_an_execution_that_is_shown_late_prevails_over_an_unknown_id_in_the_answer(
     task_run: MakeRun, simulator: ServiceSimulator, answers_come_first: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(start_and_find, "SETTLING_SECONDS", 60.0)
-    monkeypatch.setattr(start_and_find, "VISIBLE_WITHIN_SECONDS", 0.0)
+    monkeypatch.setattr(searching, "SETTLING_SECONDS", 60.0)
+    monkeypatch.setattr(searching, "VISIBLE_WITHIN_SECONDS", 0.0)
     workflow_id = put(simulator, webhook(options={"responseData": '={{ {"executionId": "999999"} }}'}), DONE)
     searches: list[bytes] = []
 
@@ -326,7 +326,7 @@ def test_searches_that_fail_while_the_call_is_open(
     monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator, status: int
 ) -> None:
     connect(monkeypatch, simulator, extra={"retry_deadline": 0})
-    monkeypatch.setattr(start_and_find, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(searching, "PATIENCE_SECONDS", 0.1)
     workflow_id = put(simulator, webhook(mode="lastNode"), wait(2), DONE)
     simulator.inject("status", status=status, path="/executions$", times=2)
     assert task_run(workflow_id=workflow_id).attempt(1)["status"] == "success"

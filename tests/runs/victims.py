@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from airflow_provider_service._core.runs import start_and_find
+from airflow_provider_service._core.runs import searching
 from airflow_provider_service.testing._stored_triggers import Stored, first_event, from_stored
 
 from .task_run import TaskRun
@@ -76,7 +76,7 @@ def wait_for_event(environment: dict[str, str], trigger: Stored, events: Path) -
 def set_up(environment: dict[str, str], constants: Mapping[str, float] = MappingProxyType({})) -> None:
     """Make a forked process a worker: its connections, the times of its searches, and nothing printed."""
     for name, seconds in constants.items():
-        setattr(start_and_find, name, seconds)
+        setattr(searching, name, seconds)
     os.environ.update(environment)
     logging.disable()
     nowhere = os.open(os.devnull, os.O_WRONLY)

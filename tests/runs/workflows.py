@@ -6,8 +6,7 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
-from airflow_provider_service._core.runs.bridge.access import BridgeSecret
-from airflow_provider_service._core.runs.bridge.install import Installer
+from airflow_provider_service._core.runs.bridge import BridgeSecret, Installer
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.simulator import _samples as samples

@@ -13,8 +13,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.providers.sqlite.hooks.sqlite import SqliteHook
 
 from airflow_provider_service.client.errors import ServiceError, ServiceInputError, ServiceUnexpectedResponseError
-from airflow_provider_service.transfers._sql import insert_all
-from airflow_provider_service.transfers._sql_names import require_table_name
+from airflow_provider_service.transfers._sql import insert_all, require_table_name
 from airflow_provider_service.transfers.data_table_to_object_storage import ServiceDataTableToObjectStorageOperator
 from airflow_provider_service.transfers.data_table_to_sql import ServiceDataTableToSqlOperator
 from airflow_provider_service.transfers.object_storage_to_data_table import ObjectStorageToServiceDataTableOperator

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from airflow_provider_service._core.waits.reads import MAX_READS_AT_ONCE
+from airflow_provider_service._core.waits.poller import MAX_READS_AT_ONCE
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._constraints import ACTIVE_STATUSES
 from airflow_provider_service.simulator import ServiceSimulator

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from airflow_provider_service._core.waits import reads
+from airflow_provider_service._core.waits import poller
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .dripping import dripping_server
@@ -24,7 +24,7 @@ HANGING = 4.0
 @pytest.fixture
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits long for an answer; it is still longer than all good answers take."""
-    monkeypatch.setattr(reads, "PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr(poller, "PATIENCE_SECONDS", 1.0)
 
 
 @pytest.mark.slow
@@ -33,10 +33,10 @@ async def test_more_hanging_reads_than_places_hold_up_no_other(
     simulator: ServiceSimulator, workflow_id: str, patience: None, no_socket_times_out: None
 ) -> None:
     simulator.inject("status", times=None, path=LIST, status=400)
-    hanging = started(simulator, workflow_id, reads.MAX_READS_AT_ONCE + reads.MAX_SLOW_READS_AT_ONCE - 1)
+    hanging = started(simulator, workflow_id, poller.MAX_READS_AT_ONCE + poller.MAX_SLOW_READS_AT_ONCE - 1)
     read_slowly(simulator, hanging, 60.0)
     hanging_waits = waits_for(hanging)
-    await until(lambda: open_requests(simulator).total() >= reads.MAX_READS_AT_ONCE)
+    await until(lambda: open_requests(simulator).total() >= poller.MAX_READS_AT_ONCE)
     ids = started(simulator, workflow_id, 5)
     waits = waits_for(ids)
 
@@ -47,7 +47,7 @@ async def test_more_hanging_reads_than_places_hold_up_no_other(
     for one in ids:
         simulator.finish_execution(one)
     assert {event["verdict"] for event in await asyncio.gather(*waits)} == {"succeeded"}
-    assert open_requests(simulator).total() <= reads.MAX_READS_AT_ONCE + reads.MAX_SLOW_READS_AT_ONCE
+    assert open_requests(simulator).total() <= poller.MAX_READS_AT_ONCE + poller.MAX_SLOW_READS_AT_ONCE
     await end(hanging_waits)
     simulator.reset()  # answers what hangs
 
@@ -58,7 +58,7 @@ async def test_a_slow_wait_is_read_apart_the_next_time(
     simulator: ServiceSimulator, workflow_id: str, patience: None
 ) -> None:
     simulator.inject("status", times=None, path=LIST, status=400)
-    slow = started(simulator, workflow_id, reads.MAX_READS_AT_ONCE)
+    slow = started(simulator, workflow_id, poller.MAX_READS_AT_ONCE)
     read_slowly(simulator, slow, 2.0)
     slow_waits = waits_for(slow)
     await until(lambda: min(polls_of(simulator, one) for one in slow) >= 2)

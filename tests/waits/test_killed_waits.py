@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from airflow_provider_service._core.waits import killed, stop
+from airflow_provider_service._core.waits import stop
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.triggers.execution import MAX_STOPS_AT_ONCE
@@ -165,7 +165,7 @@ class OpenRequests:
 async def test_many_kills_at_once_stop_every_execution_of_a_slow_service(
     simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(killed, "ask", lambda ti: killed.TaskNow("failed"))
+    monkeypatch.setattr(stop, "ask", lambda ti: stop.TaskNow("failed"))
     running = [simulator.start_execution(workflow_id) for _ in range(3 * MAX_STOPS_AT_ONCE)]
     triggers = [execution_trigger(one, cancel_on_kill=True, expected_workflow_id=workflow_id) for one in running]
     for trigger in triggers:

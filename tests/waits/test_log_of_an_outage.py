@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_service._core.waits.waiter import Waiter
+from airflow_provider_service._core.waits.poller import Waiter
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceTimeoutError
 from airflow_provider_service.simulator import ServiceSimulator

@@ -12,7 +12,7 @@ import pytest
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from airflow_provider_service._core.waits.faults import MIN_FAILURES
+from airflow_provider_service._core.waits.watch import MIN_FAILURES
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.simulator import ServiceSimulator
 

@@ -11,9 +11,9 @@ import requests_mock
 
 from airflow_provider_service._airflow.connection import config_for
 from airflow_provider_service._airflow.task_arguments import LEAST_POLL_SECONDS
-from airflow_provider_service._core.waits import poller as poller_module
+from airflow_provider_service._core.waits import poller
 from airflow_provider_service._core.waits.outcome import Outcome
-from airflow_provider_service._core.waits.waiter import Waiter
+from airflow_provider_service._core.waits.poller import Waiter
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client._clock import Clock, clock, using
 from airflow_provider_service.simulator import ServiceSimulator
@@ -129,7 +129,7 @@ async def test_waits_follow_a_changed_key(
 async def test_waits_follow_a_connection_that_moves_while_the_old_server_answers(
     simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(poller_module, "CONNECTION_CHECK_SECONDS", 0.2)
+    monkeypatch.setattr(poller, "CONNECTION_CHECK_SECONDS", 0.2)
     [one] = started(simulator, workflow_id, 1)
     with ServiceSimulator() as other:  # before the wait, whose time would pass while it starts
         workflow = other.create_webhook_workflow(path="w")
@@ -164,7 +164,7 @@ async def test_an_active_execution_of_another_workflow_is_not_the_one_to_wait_fo
 async def test_a_connection_that_cannot_be_read_again_does_not_end_waits(
     simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(poller_module, "CONNECTION_CHECK_SECONDS", 0.1)
+    monkeypatch.setattr(poller, "CONNECTION_CHECK_SECONDS", 0.1)
     [one] = started(simulator, workflow_id, 1)
     [wait] = waits_for([one])
     await until(lambda: polls_of(simulator, one) >= 1)
@@ -234,11 +234,11 @@ class BrokenWait(Waiter):
 
 
 async def broken_waits(count: int) -> list[asyncio.Future[Outcome | None]]:
-    poller = poller_module.poller_for(await config_for("service_default"), 0.05)
+    shared = poller.poller_for(await config_for("service_default"), 0.05)
     waits = [BrokenWait(wait_for(str(number))) for number in range(900, 900 + count)]
     for wait in waits:
-        poller.join(wait)
-        wait.future.add_done_callback(lambda _, wait=wait: poller.leave(wait))  # type: ignore[misc]
+        shared.join(wait)
+        wait.future.add_done_callback(lambda _, wait=wait: shared.leave(wait))  # type: ignore[misc]
     return [wait.future for wait in waits]
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 import requests_mock
 
-from airflow_provider_service._core.waits import poller as poller_module
+from airflow_provider_service._core.waits import poller
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.simulator import ServiceSimulator
 
@@ -108,7 +108,7 @@ async def test_without_lists_each_is_read_by_id(
         monkeypatch.setenv(CONNECTION, json.dumps({**json.loads(simulator.connection_json()), "password": key}))
     if fault is not None:
         simulator.inject("status", times=None, path=LIST, status=fault)
-    monkeypatch.setattr(poller_module, "ROUNDS_BEFORE_LISTING_AGAIN", math.inf)
+    monkeypatch.setattr(poller, "ROUNDS_BEFORE_LISTING_AGAIN", math.inf)
     ids = started(simulator, workflow_id, 12)
     waits = waits_for(ids)
 

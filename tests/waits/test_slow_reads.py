@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from airflow_provider_service._core.waits import poller as poller_module
-from airflow_provider_service._core.waits.reads import MAX_READS_AT_ONCE, MAX_SLOW_READS_AT_ONCE, Reads
+from airflow_provider_service._core.waits import poller
+from airflow_provider_service._core.waits.poller import MAX_READS_AT_ONCE, MAX_SLOW_READS_AT_ONCE, Reads
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.simulator._faults import RecordedRequest
@@ -76,7 +76,7 @@ async def test_the_next_round_does_not_wait_for_a_slow_read(
 async def test_slow_reads_do_not_hold_up_lists(simulator: ServiceSimulator, workflow_id: str) -> None:
     slow = started(simulator, workflow_id, 10, "unknown")
     read_slowly(simulator, slow)
-    ids = started(simulator, workflow_id, poller_module.ENDED_WORTH_LISTING)
+    ids = started(simulator, workflow_id, poller.ENDED_WORTH_LISTING)
     slow_waits, waits = waits_for(slow), waits_for(ids)
     await until(lambda: len(open_requests(simulator)) >= MAX_READS_AT_ONCE)
 
@@ -147,7 +147,7 @@ async def test_a_deadline_does_not_wait_for_slow_reads(
 async def test_a_last_poll_comes_before_reads_that_wait(
     simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(poller_module, "LAST_POLL_SECONDS", SLOW)
+    monkeypatch.setattr(poller, "LAST_POLL_SECONDS", SLOW)
     simulator.inject("status", times=None, path=LIST, status=400)
     ids = started(simulator, workflow_id, 400)
     read_slowly(simulator, ids, 0.4)

@@ -11,10 +11,9 @@ import pytest
 import requests_mock
 
 from airflow_provider_service._core.waits import stop
-from airflow_provider_service._core.waits.faults import MIN_FAILURES
 from airflow_provider_service._core.waits.outcome import Outcome
 from airflow_provider_service._core.waits.stop import in_a_hurry, stop_execution, stop_overdue
-from airflow_provider_service._core.waits.watch import Watch, explained
+from airflow_provider_service._core.waits.watch import MIN_FAILURES, Watch, explained
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceTimeoutError

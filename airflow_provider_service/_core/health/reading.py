@@ -1,22 +1,25 @@
 """Perform a check of the health of workflows.
 
 The statistics come from the executions themselves: the service's insights lag behind, and do not distinguish workflows.
+
+A poll of the health of workflows, which a sensor repeats.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import chain, islice
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_service._airflow.references import OPTIONAL_WORKFLOW, PROJECT, tag_name_in, workflows_with_tag
-from airflow_provider_service._core.health.history import History
+from airflow_provider_service._core.health.check import History, Tally
 from airflow_provider_service._core.health.report import Health, Member
-from airflow_provider_service._core.health.statistics import Tally
+from airflow_provider_service._core.waits.conditions import PollResult
 from airflow_provider_service.client._models import in_utc
 from airflow_provider_service.client.errors import ServiceLookupError, ServiceNotOfferedError
 from airflow_provider_service.links.service import EXECUTIONS_PAGE, WORKFLOW_EXECUTIONS_PAGE, page_url
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.health.check import HealthCheck
     from airflow_provider_service.client import ServiceClient
     from airflow_provider_service.client.models import Execution, Workflow
+
 
 log = logging.getLogger(__name__)
 
@@ -147,3 +151,24 @@ def _newest(executions: Iterator[Execution], since: datetime, before: datetime |
         older += 1
         if older == OLDER_IN_A_ROW:
             return
+
+
+@dataclass(frozen=True)
+class HealthPoll:
+    """A poll of the health of workflows.
+
+    :param check: what to read and how to judge it.
+    """
+
+    check: HealthCheck
+    subject: str = "the health of workflows"
+    unmet: str = "the workflows were not healthy"
+
+    def poll(self, client: ServiceClient) -> PollResult:
+        """Read the statistics once."""
+        health = perform(self.check, client)
+        return PollResult(health.is_healthy, health.message, health.to_xcom())
+
+    def to_arguments(self) -> dict[str, Any]:
+        """The arguments of the sensor and the trigger that describe it."""
+        return self.check.to_arguments()

@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from airflow_provider_service._core.health.history import History
-from airflow_provider_service._core.health.statistics import Breach, ExecutionStatistics, span
+from airflow_provider_service._core.health.check import Breach, ExecutionStatistics, History, span
 from airflow_provider_service._core.reports.report import Bar, Cell, Chart, Figure, Link, Report, Series, Table, Tone
 from airflow_provider_service._core.text_table import cut, text_table
 from airflow_provider_service.client._models import wire_time

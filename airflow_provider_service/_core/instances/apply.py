@@ -1,18 +1,27 @@
-"""Carry out a plan: all of it or nothing."""
+"""Carry out a plan: all of it or nothing.
+
+A deployment by a task or a command: make the plan, carry it out unless it is a preview, and return the result.
+
+The report on a plan: the changes of a deployment, workflow by workflow.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_service._core.instances.plan import UNCHANGED
 from airflow_provider_service._core.instances.rollback import (
     RELEASE_PAUSE_SECONDS,
     RELEASE_PAUSES,
     Rollback,
+    Writer,
     is_rolling_back,
+    with_ids,
 )
-from airflow_provider_service._core.instances.writing import Writer, with_ids
+from airflow_provider_service._core.reports.report import WRITTEN_FIRST, Figure, Listing, Report, Table
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._lookup import create_tag
 from airflow_provider_service.client._webhook_conflicts import with_holder
@@ -20,9 +29,9 @@ from airflow_provider_service.client.errors import ServiceConflictError, Service
 from airflow_provider_service.client.resources._workflows import writable
 
 if TYPE_CHECKING:
-    from airflow_provider_service._core.instances.plan import DeploymentPlan, WorkflowChange
-    from airflow_provider_service._core.instances.planning import DeploymentTarget
+    from airflow_provider_service._core.instances.plan import DeploymentPlan, DeploymentTarget, WorkflowChange
     from airflow_provider_service.client.models import Workflow
+
 
 log = logging.getLogger(__name__)
 
@@ -221,3 +230,63 @@ def _failure(step: str, error: ServiceError, left: Sequence[str], changed: Seque
         text += ". Nothing had been changed"
     # Not because something is left: the next attempt brings it in line with the definitions.
     return ServiceDeploymentError(text, final=error.final)
+
+
+_HAPPENED = {
+    "create": "created",
+    "rename": "renamed",
+    "update": "updated",
+    "publish": "published",
+    "activate": "activated",
+    "deactivate": "deactivated",
+    "archive": "archived",
+}
+
+
+def deployed(plan: DeploymentPlan, target: DeploymentTarget, *, preview: bool) -> dict[str, Any]:
+    """Carry out a plan, all of it or nothing, unless this is a preview.
+
+    :returns: ``{"outcome", "created", "renamed", "updated", "published", "activated", "deactivated", "archived",
+        "unchanged", "workflow_ids"}``; the outcome is ``"deployed"``, ``"unchanged"`` or, for a preview, ``"planned"``.
+    :raises ServiceDeploymentError: it failed; the message gives the reason, and names the objects that could not be
+        rolled back.
+    """
+    if preview:
+        return _result(plan, "planned", plan.known_ids)
+    ids = apply_plan(plan, target)
+    if plan.changed:
+        log.info("Workflows deployed: %d", len(plan.changed))
+    return _result(plan, "deployed" if plan.writes else "unchanged", ids)
+
+
+def _result(plan: DeploymentPlan, outcome: str, ids: dict[str, str]) -> dict[str, Any]:
+    happened = {_HAPPENED.get(action, action): names for action, names in plan.by_action().items()}
+    return {"outcome": outcome, **happened, "workflow_ids": ids}
+
+
+def plan_report(plan: DeploymentPlan, *, made_at: datetime, url: str) -> Report:
+    """Return the report on a plan.
+
+    :param made_at: date and time at which the plan was made.
+    :param url: page of the service to link to.
+    """
+    counts = {action: len(names) for action, names in plan.by_action().items()}
+    changed = len(plan.changed)
+    return Report(
+        title="Plan of a deployment",
+        message=f"Workflows to change: {changed} of {len(plan.every)}. {WRITTEN_FIRST}"
+        if changed
+        else "Nothing has to be changed.",
+        made_at=made_at,
+        url=url,
+        figures=[Figure(action.capitalize(), count) for action, count in counts.items()],
+        parts=[
+            Table(
+                "Workflows",
+                ("Workflow", "What happens"),
+                [(one.name, ", ".join(one.actions) or UNCHANGED) for one in plan.every],
+                note="; ".join([f"Tags to create: {', '.join(plan.new_tags)}"] * bool(plan.new_tags) + plan.notes),
+            ),
+            *(Listing(str(one), "\n".join(one.diff)) for one in plan.changed if one.diff),
+        ],
+    )

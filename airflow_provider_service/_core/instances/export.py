@@ -1,9 +1,15 @@
-"""Write each workflow to a file, which changes only where the workflow does."""
+"""Write each workflow to a file, which changes only where the workflow does.
+
+The format of a workflow's file: the version that runs, without volatile data, and with names instead of ids.
+
+Find the files of an export whose workflows were renamed, or are not exported any more.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_service._airflow.arguments import as_texts, require, require_source
@@ -14,24 +20,154 @@ from airflow_provider_service._airflow.references import (
     tag_name_in,
     workflows_with_tag,
 )
-from airflow_provider_service._core.instances.code import code_apart
 from airflow_provider_service._core.instances.deployment_record import is_deployment_record
-from airflow_provider_service._core.instances.directory import UnambiguousDirectory
-from airflow_provider_service._core.instances.distinct_names import distinct_names
-from airflow_provider_service._core.instances.export_format import to_export_format, to_text
-from airflow_provider_service._core.instances.file_names import file_stem
-from airflow_provider_service._core.instances.gaps import Gaps
-from airflow_provider_service._core.instances.source import LOSS, Source
-from airflow_provider_service._core.instances.stale_files import remove_stale_files, warn_of_former_names
-from airflow_provider_service._core.stored_folders import StoredFolder
+from airflow_provider_service._core.instances.matching import distinct_names
+from airflow_provider_service._core.instances.references import Gaps, Named, UnambiguousDirectory, with_references
+from airflow_provider_service._core.instances.source import LOSS, Source, code_apart, code_inside, file_stem
+from airflow_provider_service._core.object_storage import StoredFolder
+from airflow_provider_service.client._definitions import UNSET, running
 from airflow_provider_service.client._lookup import get_project, get_workflow
 from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.client.resources._workflows import writable
 
 if TYPE_CHECKING:
+    from airflow_provider_service._core.instances.references import Directory
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models import Workflow
 
+
+_VOLATILE = ("staticData",)
+_LEFT_OUT_IF_EMPTY = ("description", "nodeGroups", "pinData")
+
+
+def to_export_format(
+    workflow: Workflow, directory: Directory, *, pinned_data: bool = False, draft: bool = False
+) -> dict[str, Any]:
+    """Convert a workflow to the form that it has in a file.
+
+    :param workflow: the workflow, read by its id; a list omits fields.
+    :param directory: the names of the instance's objects. An unknown object keeps its id.
+    :param pinned_data: whether the pinned data of the nodes is included.
+    :param draft: use the draft instead of the version that runs.
+    :returns: ``name``, ``active``, ``nodes``, ``connections``, ``settings``, ``tags`` and, unless
+        they are empty, ``description``, ``nodeGroups`` and ``pinData``.
+    """
+    whole = writable(workflow) if draft else running(workflow)
+    content = {name: value for name, value in whole.items() if name not in _VOLATILE}
+    if not pinned_data:
+        content.pop("pinData", None)
+    settings = {name: value for name, value in content["settings"].items() if not _is_unset(name, value)}
+    tags = sorted(tag.name for tag in workflow.tags or () if tag.name)
+    written = with_references(
+        {**content, "settings": settings, "active": workflow.active, "tags": tags},
+        lambda named: by_name(named, directory),
+    )
+    return {name: value for name, value in written.items() if value or name not in _LEFT_OUT_IF_EMPTY}
+
+
+def by_name(named: Named, directory: Directory) -> Named:
+    """Return the object by its name only, if it is known."""
+    entry = directory.find(named)
+    if entry is None:
+        return named
+    return Named(named.kind, None, entry.name, named.place, named.type)
+
+
+def to_text(definition: Mapping[str, Any]) -> str:
+    """Write a definition as text that differs only where the definition does."""
+    return json.dumps(definition, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _is_unset(name: str, value: Any) -> bool:
+    return (name == "errorWorkflow" and not value) or (name in UNSET and UNSET[name] == value)
+
+
 log = logging.getLogger(__name__)
+
+
+def remove_stale_files(
+    stored: StoredFolder, written: Mapping[str, str], kept: Set[str], *, allow_empty: bool
+) -> list[str]:
+    """Remove the files of workflows that this export has not written, with their files of code.
+
+    A file without the id of a workflow has never been exported, so it stays. Safe to repeat.
+
+    :param written: the paths of the workflows' files, by their ids.
+    :param kept: the paths of the files of code that the export has written.
+    :param allow_empty: whether an export of no workflow removes files as well.
+    :returns: the paths of the removed files.
+    :raises ServiceInputError: nothing was exported, and there are files to remove.
+    """
+    removed, others = [], _others(stored, written)
+    require_source(
+        written or not others,
+        "the service returned no workflow to export",
+        f"remove_stale=True would delete the files of all {len(others)} workflows in {stored.path}",
+        allow_empty=allow_empty,
+    )
+    for path, definition in others.items():
+        for one in (*sorted(_code_files(path, definition) - kept), path):
+            if _is_removed(stored, one):
+                removed.append(one)
+        log.info("Removed %r: workflow %s was renamed, or is not exported any more", path, definition["id"])
+    return removed
+
+
+def warn_of_former_names(stored: StoredFolder, written: Mapping[str, str]) -> None:
+    """Warn of files that hold an exported workflow under a former name: a folder with both cannot be deployed."""
+    for path, definition in _others(stored, written).items():
+        if definition["id"] in written:
+            log.warning(
+                "%r holds the same workflow as %r, under another name. Remove one of them, because a folder with both "
+                "cannot be deployed; remove_stale=True does it",
+                path,
+                written[definition["id"]],
+            )
+
+
+def _others(stored: StoredFolder, written: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """The exported definitions in the folder itself that this export has not written, by their paths."""
+    # Some file systems do not distinguish upper from lower case, and list a file under its first name.
+    names = {path.casefold(): path for path in written.values()}
+    found = {}
+    for path in stored.files(".json", depth=1) if stored.exists() else ():
+        alike = names.get(path.casefold())
+        is_written = alike is not None and stored.is_same(path, alike)
+        if not is_written and (definition := _exported(stored, path)) is not None:
+            found[path] = definition
+    return found
+
+
+def _exported(stored: StoredFolder, path: str) -> dict[str, Any] | None:
+    try:
+        definition = json.loads(stored.read(path))
+    except (ServiceInputError, ValueError, RecursionError):
+        return None
+    is_workflow = isinstance(definition, dict) and isinstance(definition.get("nodes"), list)
+    return definition if is_workflow and isinstance(definition.get("id"), str) else None
+
+
+def _code_files(path: str, definition: Mapping[str, Any]) -> set[str]:
+    """The files of a definition's code, all of which an export writes to the folder beside the definition."""
+    found: list[str] = []
+
+    def note(one: str) -> str:
+        found.append(one)
+        return ""
+
+    try:
+        code_inside(definition, note)
+    except ServiceInputError:  # this file was not exported
+        return set()
+    return {one for one in found if one.startswith(f"{path.removesuffix('.json')}/")}
+
+
+def _is_removed(stored: StoredFolder, path: str) -> bool:
+    try:
+        stored.delete(path)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 class ExportSelection(NamedTuple):

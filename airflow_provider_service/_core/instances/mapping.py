@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service._core.instances.desired_state.reading import read_desired_state
+from airflow_provider_service._core.instances.desired_changes import read_desired_state
+from airflow_provider_service._core.instances.references import Named, with_references
 from airflow_provider_service._core.instances.source import Source
-from airflow_provider_service._core.instances.workflow_references import Named, with_references
 from airflow_provider_service.client._definitions import tag_names
 from airflow_provider_service.client._values import shown, type_of
 from airflow_provider_service.client.errors import ServiceInputError
 
 if TYPE_CHECKING:
-    from airflow_provider_service._core.instances.workflow_references import Kind
+    from airflow_provider_service._core.instances.references import Kind
 
 log = logging.getLogger(__name__)
 

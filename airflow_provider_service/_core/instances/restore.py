@@ -1,4 +1,7 @@
-"""Bring an instance in line with a backup, in steps that can be repeated after any interruption."""
+"""Bring an instance in line with a backup, in steps that can be repeated after any interruption.
+
+The reports on a backup, and on a restore.
+"""
 
 from __future__ import annotations
 
@@ -6,32 +9,32 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from airflow_provider_service._airflow.arguments import require_source
 from airflow_provider_service._core.instances.apply import apply_plan
-from airflow_provider_service._core.instances.desired_state.changes import DesiredStatePlan
-from airflow_provider_service._core.instances.directory import Directory
-from airflow_provider_service._core.instances.gaps import Gap
-from airflow_provider_service._core.instances.inventory import Inventory
-from airflow_provider_service._core.instances.plan import DeploymentPlan, refuse_all
-from airflow_provider_service._core.instances.planning import DeploymentTarget, make_plan
-from airflow_provider_service._core.instances.resolving import Resolver
+from airflow_provider_service._core.instances.backup import Inventory
+from airflow_provider_service._core.instances.desired_changes import DesiredStatePlan
+from airflow_provider_service._core.instances.matching import Resolver
+from airflow_provider_service._core.instances.plan import DeploymentPlan, DeploymentTarget, make_plan, refuse_all
+from airflow_provider_service._core.instances.references import Directory, Gap, used_ids, with_references
 from airflow_provider_service._core.instances.restore_objects import ObjectsPlan
 from airflow_provider_service._core.instances.restore_reading import REMOVED
 from airflow_provider_service._core.instances.restore_record import Record
-from airflow_provider_service._core.instances.workflow_references import used_ids, with_references
-from airflow_provider_service._core.instances.writing import Writer
+from airflow_provider_service._core.instances.rollback import Writer
+from airflow_provider_service._core.reports.report import WRITTEN_FIRST, Figure, Listing, Report, Table
 from airflow_provider_service.client._definitions import is_as_defined, read_definition, with_removals
 from airflow_provider_service.client.errors import ServiceError, ServiceInputError
 from airflow_provider_service.client.resources._workflows import writable
 
 if TYPE_CHECKING:
-    from airflow_provider_service._core.instances.directory import Entry
+    from airflow_provider_service._core.instances.backup import Backup
+    from airflow_provider_service._core.instances.references import Entry, Kind
     from airflow_provider_service._core.instances.restore_reading import StoredBackup, StoredWorkflow
-    from airflow_provider_service._core.instances.workflow_references import Kind
     from airflow_provider_service.client._client import Resources
+
 
 log = logging.getLogger(__name__)
 
@@ -334,3 +337,66 @@ def _require_possible(plan: RestorePlan) -> None:
     ]
     if problems:
         raise ServiceInputError(f"the backup cannot be restored, and nothing was written: {'; '.join(problems)}")
+
+
+def backup_report(backup: Backup, *, made_at: datetime, url: str) -> Report:
+    """Return the report on a backup.
+
+    :param url: page of the service to link to.
+    """
+    return Report(
+        title="Backup",
+        message=f"The backup was written to {backup.path}.",
+        made_at=made_at,
+        url=url,
+        figures=[
+            *(Figure(_words(kind), count) for kind, count in backup.counts.items()),
+            Figure("Bytes", backup.size),
+            Figure("Older backups deleted", backup.deleted),
+        ],
+        parts=[_gaps("Not in the backup", backup.gaps), Listing("SHA-256 of the archive", backup.sha256)],
+    )
+
+
+def restore_report(plan: RestorePlan, manifest: Mapping[str, Any], *, made_at: datetime, url: str) -> Report:
+    """Return the report on the plan of a restore.
+
+    :param manifest: the manifest of the archive.
+    :param url: page of the service to link to.
+    """
+    counts = plan.counts()
+    return Report(
+        title="Plan of a restore",
+        message="Nothing has to be changed."
+        if plan.is_empty
+        else f"The plan brings the instance in line with the backup. {WRITTEN_FIRST}",
+        made_at=made_at,
+        url=url,
+        figures=[
+            Figure("Backup of", str(manifest.get("made_at"))),
+            *(
+                Figure(action.capitalize(), sum(one.get(action, 0) for one in counts.values()))
+                for action in ("created", "updated", "unchanged", "left")
+            ),
+        ],
+        parts=[
+            Table(
+                "Objects",
+                ("Kind", "Created", "Updated", "Unchanged", "Left as they are"),
+                [
+                    (_words(kind), one["created"], one["updated"], one["unchanged"], one["left"])
+                    for kind, one in counts.items()
+                ],
+            ),
+            _gaps("Not restored", plan.gaps),
+            Listing("Changes", "\n".join(plan.lines())),
+        ],
+    )
+
+
+def _gaps(title: str, gaps: Sequence[Gap]) -> Table:
+    return Table(title, ("What", "Why"), [tuple(one) for one in gaps])
+
+
+def _words(kind: str) -> str:
+    return kind.replace("_", " ").capitalize()

@@ -9,29 +9,27 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._airflow.arguments import repeated, require
-from airflow_provider_service._core.instances.backup import hashed_rows
-from airflow_provider_service._core.instances.backup_contents import CredentialEntry, ProjectEntry, TableEntry
-from airflow_provider_service._core.instances.desired_state.changes import DesiredStateChange, DesiredStatePlan, Prune
-from airflow_provider_service._core.instances.desired_state.data_tables import (
+from airflow_provider_service._core.instances.backup import Inventory, hashed_rows
+from airflow_provider_service._core.instances.backup_archive import CredentialEntry, ProjectEntry, TableEntry
+from airflow_provider_service._core.instances.desired_changes import DesiredStateChange, DesiredStatePlan, Prune
+from airflow_provider_service._core.instances.desired_state import (
     add_columns,
     create_table,
     missing_columns,
+    plan_projects,
+    plan_tags,
+    plan_variables,
 )
-from airflow_provider_service._core.instances.desired_state.projects import plan_projects
-from airflow_provider_service._core.instances.desired_state.tags import plan_tags
-from airflow_provider_service._core.instances.desired_state.variables import plan_variables
-from airflow_provider_service._core.instances.directory import Entry, new_token
-from airflow_provider_service._core.instances.distinct_names import name_with_id
-from airflow_provider_service._core.instances.gaps import Gap
-from airflow_provider_service._core.instances.inventory import Inventory
+from airflow_provider_service._core.instances.matching import name_with_id
+from airflow_provider_service._core.instances.references import Entry, Gap, new_token
 from airflow_provider_service._core.rows.target import LoadOptions, TableTarget
 from airflow_provider_service.client._lookup import find_project
 from airflow_provider_service.client.errors import ServiceInputError, ServiceNotFoundError
 from airflow_provider_service.client.resources._credentials import demanded
 
 if TYPE_CHECKING:
+    from airflow_provider_service._core.instances.references import Kind
     from airflow_provider_service._core.instances.restore_reading import StoredBackup
-    from airflow_provider_service._core.instances.workflow_references import Kind
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models import DataTable, Project
 

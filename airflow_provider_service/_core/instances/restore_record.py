@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from airflow_provider_service._core.instances.note_workflow import note_data, note_node
-from airflow_provider_service._core.instances.writing import Writer
+from airflow_provider_service._core.instances.deployment_record import note_data, note_node
+from airflow_provider_service._core.instances.rollback import Writer
 from airflow_provider_service.client.errors import ServiceInputError
 
 if TYPE_CHECKING:

@@ -1,20 +1,142 @@
-"""The definitions to deploy: from a folder, files, object storage, or the arguments."""
+"""The definitions to deploy: from a folder, files, object storage, or the arguments.
+
+Keep the code of nodes in separate files, so that editors and reviews show it as code.
+
+Turn names of workflows and nodes into names of files.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, count
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
+from unicodedata import normalize
 
 from airflow_provider_service._airflow.arguments import as_list, require_source
-from airflow_provider_service._core.instances.code import code_inside
-from airflow_provider_service._core.stored_folders import StoredFolder
+from airflow_provider_service._core.object_storage import StoredFolder, stays_below
+from airflow_provider_service.client._constraints import plain_id
 from airflow_provider_service.client._definitions import parse_definition, read_definition
 from airflow_provider_service.client._values import shown
 from airflow_provider_service.client.errors import ServiceInputError
 
+log = logging.getLogger(__name__)
+
+#: Characters that file systems do not accept in the name of a file.
+_NOT_IN_FILES = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|\ud800-\udfff]')
+_MAX_CHARS = 80
+#: A name has at most 255 bytes; this leaves room for the suffix, and for what is appended while the file is written.
+_MAX_BYTES = 200
 _ENDING = ".json"
+
+
+def file_name(name: str, max_bytes: int = _MAX_BYTES) -> str:
+    """Turn the name of a workflow or a node into one that file systems accept."""
+    # A leading dot would hide the file, and some file systems drop dots and blanks at the end.
+    short = _NOT_IN_FILES.sub("_", name).strip(". ")[:_MAX_CHARS].encode()[:max_bytes]
+    return short.decode(errors="ignore").rstrip(". ") or "_"
+
+
+def file_stem(name: str, object_id: str, taken: set[str]) -> str:
+    """Turn the name of an object into a unique file name, without a suffix.
+
+    :param taken: the names that are in use already; those of the new file, and of a folder beside it, are added.
+    :raises ServiceInputError: the name needs the id to be unique, and the id is not plain.
+    """
+    for suffix in chain([""], _suffixes(object_id)):
+        stem = file_name(name, _MAX_BYTES - len(suffix)) + suffix
+        # The folder beside another file may have the name of this file, and vice versa.
+        claimed = {_as_compared(stem), _as_compared(stem + _ENDING)}
+        if claimed.isdisjoint(taken):
+            break
+        log.warning("More than one object is named %r; the file of %s has its id in its name", name, object_id)
+    taken |= claimed
+    return stem
+
+
+def _suffixes(object_id: str) -> Iterator[str]:
+    yield f" ({plain_id(object_id)})"
+    yield from (f" ({object_id}) {number}" for number in count(2))
+
+
+def _as_compared(name: str) -> str:
+    # Some file systems distinguish neither upper and lower case, nor the Unicode forms of a letter.
+    return normalize("NFC", name).casefold()
+
+
+#: Parameters of nodes that hold code, with the suffix of the file for it.
+_CODE = {"jsCode": ".js", "pythonCode": ".py", "functionCode": ".js"}
+_FILE = "file"
+
+
+def code_apart(definition: Mapping[str, Any], stem: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """Move the code of a definition's nodes to files.
+
+    :param stem: name of the definition's file without its suffix, and of the folder for the files of code.
+    :returns: the definition with ``{"file": ...}`` in place of code, and the code by the path of its file.
+    """
+    files: dict[str, str] = {}
+
+    def apart(node: Mapping[str, Any], name: str, code: Any) -> Any:
+        # Expressions and single lines are easiest to read in their node.
+        if not isinstance(code, str) or "\n" not in code or code.startswith("=") or not _is_unicode(code):
+            return code
+        path = _free_path(stem, node, name, files)
+        files[path] = code
+        return {_FILE: path}
+
+    return _with_code(definition, apart), files
+
+
+def code_inside(definition: Mapping[str, Any], read: Callable[[str], str]) -> dict[str, Any]:
+    """Put code from files back into a definition's nodes.
+
+    :param read: returns the content of a file; its path is relative to the folder of the definition.
+    :raises ServiceInputError: a path leads out of that folder.
+    """
+
+    def inside(_node: Mapping[str, Any], _name: str, code: Any) -> Any:
+        if not isinstance(code, Mapping) or not isinstance(code.get(_FILE), str):
+            return code
+        path = code[_FILE]
+        if not stays_below(path):
+            raise ServiceInputError(f"the file of code {path!r} must be below the folder of the definition")
+        return read(path)
+
+    return _with_code(definition, inside)
+
+
+def _is_unicode(code: str) -> bool:
+    """Whether a file can hold the code; JSON can also hold half of a surrogate pair."""
+    try:
+        code.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _with_code(definition: Mapping[str, Any], change: Callable[[Mapping[str, Any], str, Any], Any]) -> dict[str, Any]:
+    return {**definition, "nodes": [_node(node, change) for node in definition.get("nodes") or ()]}
+
+
+def _node(node: Any, change: Callable[[Mapping[str, Any], str, Any], Any]) -> Any:
+    parameters = node.get("parameters") if isinstance(node, Mapping) else None
+    if not isinstance(parameters, Mapping):
+        return node
+    changed = {name: change(node, name, value) if name in _CODE else value for name, value in parameters.items()}
+    return {**node, "parameters": changed}
+
+
+def _free_path(stem: str, node: Mapping[str, Any], name: str, files: Mapping[str, str]) -> str:
+    taken = {path.casefold() for path in files}
+    base = f"{stem}/{file_name(str(node.get('name')))}"
+    candidates = (f"{base}{number}{_CODE[name]}" for number in chain([""], map(" {}".format, count(2))))
+    return next(path for path in candidates if path.casefold() not in taken)
+
+
 #: What is lost if a deployment of nothing is carried out.
 LOSS = "archive_missing=True would archive all workflows that this deployment_name has deployed"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from airflow_provider_service._core.health.statistics import span
+from airflow_provider_service._core.health.check import span
 from airflow_provider_service._core.reports.report import Link, Table
 
 if TYPE_CHECKING:

@@ -1,24 +1,367 @@
-"""Lay out the drawing of a workflow: its nodes and connections, in the order in which the editor places them."""
+"""Lay out the drawing of a workflow: its nodes and connections, in the order in which the editor places them.
+
+A grid for the nodes of a workflow, in the order in which the editor places them, with one node per cell.
+
+Between columns and rows are channels without nodes, in which connections are drawn.
+
+Route the connections of a workflow along the channels between its nodes, never behind a node.
+
+Read from a definition, which may have any shape, where the editor places nodes and sticky notes.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
-from typing import Any
+from itertools import accumulate, islice
+from typing import Any, NamedTuple
 
-from airflow_provider_service._core.pages.editor import (
-    NOTE,
-    Place,
-    StickyNote,
-    coordinate,
-    place_of,
-    sticky_notes,
-)
-from airflow_provider_service._core.pages.grid import Cell, Channels, begins, cells_of
-from airflow_provider_service._core.pages.routes import Ends, Point, Route, Step, path_through, route_of, want_tracks
 from airflow_provider_service.client._values import dict_or_empty, list_or_empty
+
+#: Nodes that are closer to each other in the editor, in pixels, share a column or a row.
+COLUMN_SPAN, ROW_SPAN = 100.0, 80.0
+#: Distance between two tracks of a channel.
+TRACK = 10.0
+#: Maximum number of tracks in a channel; further lines share the last one.
+MAX_TRACKS = 40
+
+
+class Cell(NamedTuple):
+    """A cell of the grid."""
+
+    column: int
+    row: int
+
+
+def cells_of(places: Sequence[tuple[float, float]]) -> list[Cell]:
+    """Return the cell of each place. Places that are too close to each other get cells one below the other."""
+    columns, rows = _bands([x for x, _ in places], COLUMN_SPAN), _bands([y for _, y in places], ROW_SPAN)
+    held: dict[tuple[int, int], int] = {}
+    found: dict[int, tuple[int, tuple[int, int]]] = {}
+    for at in sorted(range(len(places)), key=lambda at: (places[at][1], places[at][0])):
+        x, y = places[at]
+        place = columns[x], rows[y]
+        rank = held[place] = held.get(place, -1) + 1
+        found[at] = columns[x], (rows[y], rank)
+    numbers = {row: number for number, row in enumerate(sorted({row for _, row in found.values()}))}
+    return [Cell(found[at][0], numbers[found[at][1]]) for at in range(len(places))]
+
+
+def _bands(values: Sequence[float], span: float) -> dict[float, int]:
+    """Number the values, with one number for those within a span, and divide them at the widest gaps."""
+    bands, todo = [], [sorted(set(values))]
+    while todo:
+        some = todo.pop()
+        if some[-1] - some[0] < span:
+            bands.append(some)
+            continue
+        cut = 1 + max(range(len(some) - 1), key=lambda at: some[at + 1] - some[at])
+        todo += [some[:cut], some[cut:]]
+    return {value: number for number, band in enumerate(sorted(bands)) for value in band}
+
+
+class Channels:
+    """The channels in one direction, each with as many tracks as its lines need to stay apart.
+
+    :param number: number of channels.
+    """
+
+    def __init__(self, number: int) -> None:
+        self._wanted: list[dict[Hashable, tuple[float, float]]] = [{} for _ in range(number)]
+        self._begins: list[dict[Hashable, float]] = [{} for _ in range(number)]
+        self._before: list[dict[Hashable, set[Hashable]]] = [{} for _ in range(number)]
+        self._tracks: list[dict[Hashable, int]] = [{} for _ in range(number)]
+
+    def want(self, channel: int, line: Hashable, begin: float, end: float) -> None:
+        """Request a track from one position to another; equal lines share a track."""
+        along = [begin, end, *self._wanted[channel].get(line, ())]
+        self._begins[channel].setdefault(line, begin)
+        self._wanted[channel][line] = min(along), max(along)
+
+    def put_before(self, channel: int, first: Hashable, second: Hashable) -> None:
+        """Request an earlier track for one line than for another, unless other requests contradict it."""
+        if first != second:
+            self._before[channel].setdefault(second, set()).add(first)
+
+    def assign(self) -> None:
+        """Assign a track to each line."""
+        for channel, (wanted, before, tracks) in enumerate(zip(self._wanted, self._before, self._tracks, strict=True)):
+            held: list[list[tuple[float, float]]] = []
+            for line in _in_order(self._with_few_crossings(channel), before):
+                if line not in wanted:  # it runs straight and needs no track
+                    continue
+                begin, end = wanted[line]
+                track = max((tracks[other] + 1 for other in before.get(line, ()) if other in tracks), default=0)
+                while track < len(held) and any(first <= end and begin <= last for first, last in held[track]):
+                    track += 1
+                tracks[line] = track = min(track, MAX_TRACKS - 1)
+                held.extend([] for _ in range(track + 1 - len(held)))
+                held[track].append(wanted[line])
+
+    def _with_few_crossings(self, channel: int) -> list[Hashable]:
+        """Sort the lines of a channel: of those that go up, the upper first; of those that go down, the lower first."""
+
+        def order(line: Hashable) -> tuple[bool, float]:
+            begin = self._begins[channel][line]
+            goes_down = begin == self._wanted[channel][line][0]
+            return goes_down, -begin if goes_down else begin
+
+        return sorted(self._wanted[channel], key=order)
+
+    def is_used(self, channel: int) -> bool:
+        """Whether any line uses a channel."""
+        return bool(self._tracks[channel])
+
+    def width(self, channel: int) -> float:
+        """Return the width of a channel's tracks."""
+        return TRACK * max(self._tracks[channel].values(), default=0)
+
+    def offset(self, channel: int, line: Hashable) -> float:
+        """Return the position of a line's track in a channel."""
+        return TRACK * self._tracks[channel][line]
+
+
+def _in_order(lines: Sequence[Hashable], before: Mapping[Hashable, set[Hashable]]) -> Iterator[Hashable]:
+    """Yield the lines, each after those that must come before it, unless the requests form a cycle."""
+    begun: set[Hashable] = set()
+    for one in lines:
+        path = [] if one in begun else [one]
+        while path:
+            line = path[-1]
+            begun.add(line)
+            earlier = next((other for other in before.get(line, ()) if other not in begun), None)
+            if earlier is not None:
+                path.append(earlier)
+                continue
+            path.pop()
+            yield line
+
+
+def begins(sizes: Sequence[float], gaps: Sequence[float], margin: float) -> list[float]:
+    """Return where each column or row begins; the first gap is before the first one."""
+    steps = [margin + gaps[0], *(size + gap for size, gap in zip(sizes, gaps[1:], strict=True))]
+    return list(accumulate(steps))
+
+
+_RADIUS = 8.0
+Point = tuple[float, float]
+
+
+class Ends(NamedTuple):
+    """The ends of a connection: one of a node's outputs, and another node."""
+
+    source: str
+    target: str
+    kind: str
+    output: int
+    outputs: int
+
+    @property
+    def is_main(self) -> bool:
+        """Whether items pass along it; the others attach a tool or a model, for example."""
+        return self.kind == "main"
+
+
+Track = tuple[str, str, int]
+
+
+class Step(NamedTuple):
+    """A part of a route.
+
+    :param channel: number of the channel that it uses.
+    :param track: identifies the connections that share a track: those from one output, or to one node.
+    """
+
+    channel: int
+    track: Track
+
+
+class Route(NamedTuple):
+    """The route of a connection: a single step, or three, along channels in alternating directions.
+
+    If items pass along the connection, the first and the last step are in vertical channels.
+    """
+
+    first: Step
+    others: tuple[Step, Step] | None = None
+
+
+def route_of(ends: Ends, cells: Mapping[str, Cell], taken: Collection[Cell]) -> Route:
+    """Find the route of a connection.
+
+    :param cells: cells of the nodes.
+    :param taken: all cells that hold a node.
+    """
+    source, target = cells[ends.source], cells[ends.target]
+    if not ends.is_main:
+        track = ("attached to", ends.target, 0)
+        first = Step(source.row, track)
+        last = Step(target.row + 1, track)
+        return Route(first, None if first == last else (Step(target.column, track), last))
+    track = ("from", ends.source, ends.output)
+    first = Step(source.column + 1, track)
+    if first.channel <= target.column:
+        between = (Cell(column, target.row) for column in range(first.channel, target.column))
+        if not any(cell in taken for cell in between):
+            return Route(first)
+        is_above = target.row <= source.row
+    else:  # backwards: below the node, unless the target is above it
+        is_above = target.row < source.row
+    middle = Step(source.row if is_above else source.row + 1, track)
+    return Route(first, (middle, Step(target.column, ("to", ends.target, 0))))
+
+
+def want_tracks(
+    routes: Sequence[tuple[Ends, Route]], cells: Mapping[str, Cell], vertical: Channels, horizontal: Channels
+) -> None:
+    """Request the tracks of all routes.
+
+    Positions along a channel are counted in columns or rows: a whole number is the middle of one, and 0.5 less is the
+    channel before it.
+    """
+    leaving: dict[Cell, set[Track]] = {}
+    for ends, route in routes:
+        source, target = cells[ends.source], cells[ends.target]
+        own, other = (vertical, horizontal) if ends.is_main else (horizontal, vertical)
+        begin = source.row + _port(ends) if ends.is_main else source.column
+        end = target.row if ends.is_main else target.column
+        if ends.is_main:
+            leaving.setdefault(source, set()).add(route.first.track)
+        if route.others is not None:
+            middle, last = route.others
+            own.want(*route.first, begin, middle.channel - 0.5)
+            other.want(*middle, route.first.channel - 0.5, last.channel - 0.5)
+            own.want(*last, middle.channel - 0.5, end)
+        elif begin != end:
+            own.want(*route.first, begin, end)
+    for ends, route in routes:
+        if ends.is_main:
+            # Outgoing connections turn before incoming ones of the same row, or both would look like one line.
+            channel, track = route.others[1] if route.others else route.first
+            for other_track in leaving.get(Cell(channel - 1, cells[ends.target].row), ()):
+                vertical.put_before(channel, other_track, track)
+
+
+def _port(ends: Ends) -> float:
+    """Return the offset of an output from the middle of its node's side, in parts of a row."""
+    return 0.0 if ends.outputs < 2 else 0.4 * ((ends.output + 1) / (ends.outputs + 1) - 0.5)
+
+
+def path_through(points: Sequence[Point]) -> str:
+    """Return the SVG path through some points, with round corners."""
+    corners = list(_corners(points))
+    steps = [f"M{_text(corners[0])}"]
+    for at in range(1, len(corners) - 1):
+        before, corner, after = corners[at - 1 : at + 2]
+        steps.append(f"L{_text(_towards(corner, before))}Q{_text(corner)} {_text(_towards(corner, after))}")
+    return "".join([*steps, f"L{_text(corners[-1])}"])
+
+
+def _corners(points: Sequence[Point]) -> Iterator[Point]:
+    """Yield the points at which the route begins, turns and ends."""
+    kept: list[Point] = []
+    for point in points:
+        if kept and kept[-1] == point:
+            continue
+        if len(kept) > 1 and any(kept[-2][axis] == kept[-1][axis] == point[axis] for axis in (0, 1)):
+            kept.pop()
+        kept.append(point)
+    yield from kept if len(kept) > 1 else (points[0], points[-1])
+
+
+def _towards(corner: Point, other: Point) -> Point:
+    distance = abs(other[0] - corner[0]) + abs(other[1] - corner[1])
+    part = min(_RADIUS, distance / 2) / distance
+    return corner[0] + (other[0] - corner[0]) * part, corner[1] + (other[1] - corner[1]) * part
+
+
+def _text(point: Point) -> str:
+    return f"{point[0]:.1f} {point[1]:.1f}"
+
+
+#: Maximum number of sticky notes in a drawing.
+MAX_NOTES = 60
+#: Number of the colours that the editor offers for sticky notes; the first is the usual one.
+NOTE_COLOURS = 7
+NOTE = "n8n-nodes-base.stickyNote"
+#: Distance between nodes without a position.
+_STEP = 368.0
+_FURTHEST, _MAX_TEXT_CHARS = 1e6, 2_000
+_NODE_SIZE, _NOTE_WIDTH, _NOTE_HEIGHT = 96.0, 240.0, 160.0
+# Marks of headings and emphasis in Markdown, and empty lines.
+_MARKS, _BREAKS = re.compile(r"^[ \t]*#+[ \t]+|\*\*", re.MULTILINE), re.compile(r"\s*\n\s*")
+
+Place = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class StickyNote:
+    """A sticky note of a workflow.
+
+    :param text: its text, without the marks of headings and emphasis, and without empty lines.
+    :param colour: number of one of the :data:`NOTE_COLOURS` colours, from 1.
+    :param covered: the nodes in front of it.
+    :param place: position of its text, above the nodes.
+    """
+
+    text: str
+    colour: int
+    covered: Sequence[str]
+    place: Place
+
+
+def sticky_notes(nodes: Sequence[Any], places: Mapping[str, Place]) -> list[StickyNote]:
+    """Read the sticky notes that have a text, the largest first, so that it is behind the others.
+
+    :param nodes: nodes of the definition.
+    :param places: positions of the nodes that are drawn.
+    """
+    found = (one for one in nodes if isinstance(one, dict) and one.get("type") == NOTE)
+    sized = [_sized_note(one, places) for one in islice(found, MAX_NOTES)]
+    return [note for _, note in sorted(sized, key=lambda one: -one[0]) if note.text]
+
+
+def place_of(node: Mapping[str, Any], at: int) -> Place:
+    """Return the position of a node in the editor; nodes without one stand in a row."""
+    return _place(node) or (_STEP * at, 0.0)
+
+
+def coordinate(value: Any) -> float | None:
+    """Return a number if it can be a coordinate."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return None
+    return float(value) if abs(value) <= _FURTHEST else None  # excludes infinity and NaN
+
+
+def _sized_note(node: Mapping[str, Any], places: Mapping[str, Place]) -> tuple[float, StickyNote]:
+    """Return a note, and the size of its area in the editor."""
+    given = dict_or_empty(node.get("parameters"))
+    text, colour = given.get("content"), given.get("color")
+    width, height = coordinate(given.get("width")) or _NOTE_WIDTH, coordinate(given.get("height")) or _NOTE_HEIGHT
+    left, top = _place(node) or (0.0, 0.0)
+    half = _NODE_SIZE / 2
+    covered = [
+        name for name, (x, y) in places.items() if left <= x + half <= left + width and top <= y + half <= top + height
+    ]
+    if covered:
+        left = min(places[name][0] for name in covered)
+        top = min(top, min(places[name][1] for name in covered) - ROW_SPAN)
+    note = StickyNote(
+        text=_BREAKS.sub("\n", _MARKS.sub("", text[:_MAX_TEXT_CHARS])).strip() if isinstance(text, str) else "",
+        colour=colour if type(colour) is int and 1 <= colour <= NOTE_COLOURS else 1,
+        covered=covered,
+        place=(left, top),
+    )
+    return width * height, note
+
+
+def _place(node: Mapping[str, Any]) -> Place | None:
+    position = node.get("position")
+    x, y = map(coordinate, position) if isinstance(position, (list, tuple)) and len(position) == 2 else (None, None)
+    return None if x is None or y is None else (x, y)
+
 
 BOX_WIDTH, BOX_HEIGHT = 184.0, 60.0
 #: Maximum number of nodes and of connections in a drawing; a larger workflow is shown in part.

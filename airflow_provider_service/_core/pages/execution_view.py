@@ -1,28 +1,350 @@
-"""A page's view of an execution: the status of its nodes, and when each node ran, without the data of items."""
+"""A page's view of an execution: the status of its nodes, and when each node ran, without the data of items.
+
+A page's view of the nodes of an execution: the status, results and times of each, without the data of items.
+
+The timeline of an execution: a frame that lasts until now, bars for the runs of nodes, and an axis.
+
+The states of nodes, executions and attempts. Each has its own sign and word, and not only its own colour.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import hashlib
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from functools import cache, partial
+from itertools import count, islice
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from airflow_provider_service._core.pages.drawing import MAX_LINES, Drawing, draw
-from airflow_provider_service._core.pages.node_view import MAX_ROWS, NodeView, OutputOf, Texts, nodes_shown
-from airflow_provider_service._core.pages.states import State, state_of
-from airflow_provider_service._core.pages.timeline import Frame, frame_of
+from airflow_provider_service._core.text_table import cut
+from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._constraints import ENDED_STATUSES, FAILED_STATUSES
 from airflow_provider_service.client._execution_data import (
     Failure,
+    NodeRun,
+    Span,
+    SubExecution,
+    current_node,
     failure_of,
+    first_with,
+    items_by_output,
     names_that_ran,
     nodes_of,
     spans_of,
+    sub_executions_of,
+    telling_nodes,
+    tokens_of,
     with_few_runs,
 )
+from airflow_provider_service.client._http.redaction import masked
 
 if TYPE_CHECKING:
     from airflow_provider_service.client.models import Execution
+
+
+State = Literal[
+    "succeeded", "failed", "failed in part", "waiting", "running", "canceled", "disabled", "unreported", "not run"
+]
+SIGNS: dict[State, str] = {
+    "succeeded": "✓",
+    "failed": "✕",
+    "failed in part": "!",
+    "waiting": "‖",
+    "running": "▶",
+    "canceled": "■",
+    "disabled": "-",
+    "unreported": "?",
+    "not run": "○",
+}
+_OF_STATUS: dict[str | None, State] = {
+    "success": "succeeded",
+    "error": "failed",
+    "crashed": "failed",
+    "canceled": "canceled",
+    "waiting": "waiting",
+    "running": "running",
+    "new": "running",
+}
+
+
+def state_of(status: str | None) -> State:
+    """Return the state that a status of the service stands for."""
+    return _OF_STATUS.get(status, "unreported")
+
+
+#: The shortest visible bar, in parts of the timeline.
+LEAST_BAR = 0.01
+#: Maximum number of marks on the axis, besides that at its beginning.
+MAX_TICKS = 4
+# The frame of an open execution grows in steps of this share of its length, and not with every read.
+_GROWTH = 0.02
+_LEAST_GROWTH_MS = 1_000.0
+# Later states are drawn above earlier ones.
+_LAYERS = ("succeeded", "canceled", "unreported", "running", "waiting", "failed")
+_OPEN = frozenset({"running", "waiting"})
+_STEPS_SECONDS = (60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400)
+
+
+@dataclass(frozen=True)
+class TimeBar:
+    """A bar on the timeline, in parts of its length: one run of a node, or several if there are too many."""
+
+    begin: float
+    length: float
+    state: State
+
+
+class Tick(NamedTuple):
+    """A mark on the axis: its position, in parts of the length, and the number of seconds since the beginning."""
+
+    at: float
+    seconds: float
+
+
+class Frame(NamedTuple):
+    """The period of the timeline, in milliseconds.
+
+    :param latest: end of the last run that the service reports.
+    :param is_open: whether the execution continues.
+    """
+
+    begin: float
+    length: float
+    latest: float
+    is_open: bool
+
+    @property
+    def ticks(self) -> Sequence[Tick]:
+        """The marks of the axis, at round times."""
+        seconds = self.length / 1000
+        step = _step(seconds)
+        return [Tick(step * at / seconds, step * at) for at in range(int(seconds / step) + 1)]
+
+
+def frame_of(execution: Execution, spans: Sequence[Span]) -> Frame:
+    """Return the period from the beginning of an execution to its end, or until now."""
+    starts = [span.began for span in spans if span.began]
+    if execution.started_at is not None and execution.started_at.year > 1970:
+        starts.append(execution.started_at.timestamp() * 1000)
+    begin = min(starts, default=0.0)
+    ends = [span.began + span.seconds * 1000 for span in spans]
+    latest = max(ends, default=begin)
+    has_ended = execution.status in ENDED_STATUSES
+    if execution.stopped_at is not None and has_ended:
+        ends.append(execution.stopped_at.timestamp() * 1000)
+    if starts and not has_ended:
+        elapsed = max(0.0, clock().now() * 1000 - begin)
+        growth = max(_LEAST_GROWTH_MS, _GROWTH * elapsed)
+        growth = 2 ** math.floor(math.log2(growth))  # so that it stays the same for a while
+        ends.append(begin + growth * math.floor(elapsed / growth))
+    return Frame(begin, max(1.0, max(ends, default=begin) - begin), max(begin, latest), not has_ended)
+
+
+def bars_of(spans: Sequence[Span], frame: Frame, most: int) -> Iterator[TimeBar]:
+    """Yield the bars of a node: a limited number, but at least one for each state. Failed runs are above the others.
+
+    :param spans: the node's runs, in the order in which they began.
+    """
+    by_state: dict[State, list[tuple[float, float]]] = {}
+    for span in spans:
+        state = state_of(span.status)
+        begin = min(1 - LEAST_BAR, max(0.0, (span.began - frame.begin) / frame.length))
+        end = 1.0 if frame.is_open and state in _OPEN else begin + max(0.0, span.seconds * 1000 / frame.length)
+        by_state.setdefault(state, []).append((begin, min(1.0, end)))
+    for state in sorted(by_state, key=_LAYERS.index):
+        for begin, end in _binned(by_state[state], max(1, most // len(by_state))):
+            yield TimeBar(begin, max(LEAST_BAR, end - begin), state)
+
+
+def _binned(runs: list[tuple[float, float]], most: int) -> Iterator[tuple[float, float]]:
+    if len(runs) <= most:
+        yield from runs
+        return
+    bins: dict[int, tuple[float, float]] = {}
+    for begin, end in runs:
+        at = int(begin * most)
+        first, last = bins.get(at, (begin, end))
+        bins[at] = min(first, begin), max(last, end)
+    yield from bins.values()
+
+
+def _step(seconds: float) -> float:
+    """Return the round time between two marks."""
+    least = max(0.001, seconds / MAX_TICKS)
+    if least > 30:
+        return next((step for step in _STEPS_SECONDS if step >= least), 86_400 * math.ceil(least / 86_400))
+    unit = math.pow(10, math.floor(math.log10(least)))
+    return next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= least)
+
+
+MAX_MESSAGE_CHARS, MAX_NAME_CHARS = 1_000, 200
+#: Maximum numbers of nodes in the table, of runs of one node in the timeline, and of runs of all nodes in it.
+MAX_ROWS, MAX_BARS, MAX_ALL_BARS = 300, 60, 3_000
+#: Maximum number of links to the executions that a node has started.
+MAX_SUB_EXECUTIONS = 20
+
+OutputOf = Callable[[str], "str | None"]
+
+
+@dataclass(frozen=True)
+class NodeView:
+    """A node of the workflow.
+
+    :param anchor: its name in the page's address, which does not change during the execution.
+    :param tries: maximum number of tries until it succeeds.
+    :param runs: number of its runs, of which ``failed_runs`` failed.
+    :param began: seconds from the beginning of the execution; None if it has not run.
+    :param items: number of its output items; ``items_by_output`` has the number of each main output.
+    :param tokens: number of tokens that a language model has used; 0 if the data does not show it.
+    :param output: its first output items, as JSON; None unless data may be shown.
+    """
+
+    anchor: str
+    name: str
+    kind: str
+    state: State
+    model: str | None = None
+    tries: int = 1
+    runs: int = 0
+    failed_runs: int = 0
+    began: float | None = None
+    seconds: float | None = None
+    items: int | None = None
+    items_by_output: Sequence[int] = ()
+    tokens: int = 0
+    message: str | None = None
+    bars: Sequence[TimeBar] = ()
+    sub_executions: Sequence[SubExecution] = ()
+    output: str | None = None
+
+
+class Texts:
+    """The texts of the service as a page shows them.
+
+    :param secrets: secrets to mask in every text.
+    """
+
+    def __init__(self, secrets: Collection[str]) -> None:
+        self._secrets = secrets
+        self._taken: set[str] = set()
+        #: Unique labels of nodes, even if their names differ only in the truncated part.
+        self.call = cache(self._call)
+
+    def name(self, text: str) -> str:
+        """Return a name, which may be truncated."""
+        return cut(self._hidden(text), MAX_NAME_CHARS)
+
+    def message(self, text: str | None) -> str | None:
+        """Return a message, which may be truncated."""
+        return text and cut(self._hidden(text), MAX_MESSAGE_CHARS)
+
+    def _hidden(self, text: str) -> str:
+        return masked(text, *self._secrets)
+
+    def _call(self, name: str) -> str:
+        whole, called = self._hidden(name), self.name(name)
+        for number in count(2):
+            if called not in self._taken:
+                break
+            suffix = f" ({number})"
+            called = cut(whole, MAX_NAME_CHARS - len(suffix)) + suffix
+        self._taken.add(called)
+        return called
+
+
+def nodes_shown(
+    execution: Execution,
+    drawing: Drawing | None,
+    failure: Failure | None,
+    spans: Sequence[Span],
+    frame: Frame,
+    texts: Texts,
+    output_of: OutputOf | None,
+) -> list[NodeView]:
+    """List the nodes that have run, in the order in which they began, and then the others.
+
+    :param drawing: the drawing, with the names that the page uses.
+    :param failure: the failure, with the name that the page uses.
+    :param spans: the runs of all nodes, in the order in which they began.
+    :param output_of: selects the output of a node to show; None for nothing.
+    """
+    boxes = {box.node: box for box in (drawing.boxes if drawing else ())}
+    by_node: dict[str, list[Span]] = {}
+    for span in spans:
+        by_node.setdefault(texts.call(span.node), []).append(span)
+    ran = {texts.call(one.node): one for one in nodes_of(execution)}
+    names = first_with(list({**ran, **boxes}), MAX_ROWS, set(map(texts.call, telling_nodes(execution))))
+    current = current_node(execution)
+    state = partial(_state, execution, failure, None if current is None else texts.call(current))
+    most_bars = min(MAX_BARS, MAX_ALL_BARS // max(1, len(ran)))
+    shown = []
+    for name in names:
+        box, run, own = boxes.get(name), ran.get(name), by_node.get(name, [])
+        now = state(name, run, own, is_disabled=box is not None and box.is_disabled)
+        if now in ("running", "waiting"):
+            own = _until_now(own, now, frame, name)
+        shown.append(
+            NodeView(
+                anchor=hashlib.sha256(name.encode(errors="replace")).hexdigest()[:12],
+                name=name,
+                kind=box.kind if box else "",
+                model=box.model if box else None,
+                tries=box.tries if box else 1,
+                state=now,
+                began=max(0.0, (own[0].began - frame.begin) / 1000) if own else None,
+                bars=list(bars_of(own, frame, most_bars)),
+                **({} if run is None else _figures(execution, run, by_node.get(name, []), texts)),
+                output=output_of(run.node) if output_of and run is not None else None,
+            )
+        )
+    return shown
+
+
+def _figures(execution: Execution, run: NodeRun, spans: Sequence[Span], texts: Texts) -> dict[str, Any]:
+    return {
+        "runs": len(spans),
+        "failed_runs": sum(state_of(span.status) == "failed" for span in spans),
+        "seconds": run.seconds,
+        "items": run.items,
+        "items_by_output": items_by_output(execution, run.node),
+        "tokens": tokens_of(execution, run.node),
+        "message": texts.message(run.message),
+        "sub_executions": list(islice(sub_executions_of(execution, run.node), MAX_SUB_EXECUTIONS)),
+    }
+
+
+def _until_now(spans: list[Span], state: State, frame: Frame, name: str) -> list[Span]:
+    """Return the runs of a node whose last run continues: the service may not report that run before it ends."""
+    if spans and state_of(spans[-1].status) == state:
+        return spans
+    return [*spans, Span(name, frame.latest, 0.0, state)]
+
+
+def _state(
+    execution: Execution,
+    failure: Failure | None,
+    current: str | None,
+    name: str,
+    run: NodeRun | None,
+    spans: Sequence[Span],
+    *,
+    is_disabled: bool,
+) -> State:
+    if is_disabled:  # the service reports success if items have passed through it
+        return "disabled"
+    if name == current:
+        return state_of(execution.status)
+    if run is not None:
+        state = state_of(run.status)
+        has_failed = state == "succeeded" and any(state_of(span.status) == "failed" for span in spans)
+        return "failed in part" if has_failed else state
+    if failure is not None and failure.node == name and execution.status == "error":
+        return "failed"
+    return "not run" if execution.status in (*ENDED_STATUSES, "waiting") else "unreported"
+
 
 #: Maximum number of runs of all nodes whose times and items are counted.
 MAX_RUNS = 20_000

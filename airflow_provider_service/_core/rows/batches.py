@@ -1,13 +1,18 @@
-"""Send many rows or row ids in as few calls as the server allows."""
+"""Send many rows or row ids in as few calls as the server allows.
+
+Log the progress of a job with many rows.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_service._airflow import metrics
 from airflow_provider_service._airflow.task_arguments import BATCH_BYTES, BATCH_ROWS
+from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._http.encoding import encode_query, to_json
 from airflow_provider_service.client.errors import ServiceError, ServiceInsertInDoubtError
 
@@ -15,6 +20,7 @@ if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models import Condition, RowFilter
     from airflow_provider_service.client.resources._data_table_rows import Row
+
 
 #: Conditions in a filter that is sent in a body: the server fails at 1,000.
 MAX_CONDITIONS = 900
@@ -169,3 +175,45 @@ def _packed(sized: Iterable[tuple[Item, int]], *, max_items: int, max_size: int)
         total += size
     if batch:
         yield batch
+
+
+log = logging.getLogger(__name__)
+
+#: Seconds between two lines.
+LINE_SECONDS = 10.0
+
+
+class Progress:
+    """Logs the number of rows, the rate per second, and the percentage if the total is known.
+
+    :param action: what happens to the rows, such as ``"Inserted"``.
+    :param total: number of all rows; None if it is unknown.
+    """
+
+    def __init__(self, action: str, total: int | None = None) -> None:
+        self._action, self._total = action, total
+        self._began = self._logged = clock().monotonic()
+        self._said: int | None = None
+        self.count = 0
+
+    def reach(self, count: int) -> None:
+        """Update the number of finished rows, and log a line if one is due."""
+        self.count = count
+        if clock().monotonic() - self._logged >= LINE_SECONDS:
+            self.report()
+
+    def report(self) -> None:
+        """Log a line now, unless the last one said the same."""
+        if self.count == self._said:
+            return
+        self._logged, self._said = clock().monotonic(), self.count
+        rate = self.count / max(self._logged - self._began, 0.001)
+        of = "" if self._total is None else f" of {self._total:,}"
+        share = f" ({100 * self.count // self._total}%)" if self._total else ""
+        log.info("%s %s%s rows%s, %s rows a second", self._action, f"{self.count:,}", of, share, f"{rate:,.0f}")
+
+    def counting(self, rows: Iterable[Item]) -> Iterator[Item]:
+        """Pass rows on and count them."""
+        for row in rows:
+            yield row
+            self.reach(self.count + 1)

@@ -14,8 +14,7 @@ from airflow_provider_service._airflow import settings
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_service._core.runs.run_key import RunKey
-    from airflow_provider_service._core.runs.search import EarlierRuns
+    from airflow_provider_service._core.runs.searching import EarlierRuns, RunKey
 
 STATE_KEY = "service_execution"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -70,7 +69,7 @@ class Attempt:
         :param context: context of the task.
         :param names: distinguish several runs of the same task.
         """
-        from airflow_provider_service._core.runs.search import CLOCK_SKEW
+        from airflow_provider_service._core.runs.searching import CLOCK_SKEW
 
         ti, run = context["ti"], context.get("dag_run")
         start = getattr(run, "start_date", None)
@@ -96,7 +95,7 @@ class Attempt:
 
         :param since: a date and time by our clock; calls before it do not count.
         """
-        from airflow_provider_service._core.runs.run_key import UNCOUNTED, RunKey
+        from airflow_provider_service._core.runs.searching import UNCOUNTED, RunKey
 
         attempt = cls(RunKey(task=_digest(settings.deployment(), *names), attempt=UNCOUNTED), since)
         attempt.is_repeated = True
@@ -106,7 +105,7 @@ class Attempt:
     @classmethod
     def only(cls) -> Attempt:
         """The only attempt that will ever be made."""
-        from airflow_provider_service._core.runs.run_key import RunKey
+        from airflow_provider_service._core.runs.searching import RunKey
 
         return cls(RunKey(task=uuid.uuid4().hex, attempt=1), None)
 
@@ -180,7 +179,7 @@ def key_of(ti: Any, run: Any, *names: str) -> RunKey:
     :param run: its DAG run, as the task or Airflow's database knows it; None if it is unknown.
     :param names: distinguish several runs of the same task.
     """
-    from airflow_provider_service._core.runs.run_key import RunKey
+    from airflow_provider_service._core.runs.searching import RunKey
 
     start = getattr(run, "start_date", None)
     # Deployments of Airflow that share the service may run the same DAGs. Airflow 2 shows a task the id of its DAG run

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from airflow_provider_service._airflow import metrics
-from airflow_provider_service._core.runs import start_and_find
+from airflow_provider_service._core.runs import searching
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client._execution_data import read_state
 from airflow_provider_service.client.errors import (
@@ -162,9 +162,7 @@ class IdempotentStart:
             return None
         with ServiceClient(config.one_try(connect_timeout=1.0, timeout=KILLED_SEARCH_SECONDS)) as client:
             try:
-                found = start_and_find.search_for(
-                    lambda: starter.find(client), KILLED_SEARCH_SECONDS, threading.Event()
-                )
+                found = searching.search_for(lambda: starter.find(client), KILLED_SEARCH_SECONDS, threading.Event())
                 if found is None:
                     log.warning("An execution that was being started was not found: if its call arrives, it will run")
                 return found

@@ -11,9 +11,8 @@ from itertools import chain
 from math import inf
 from typing import TYPE_CHECKING
 
-from airflow_provider_service._core.runs import start_and_find
-from airflow_provider_service._core.runs.queued import QueuedExecutions
-from airflow_provider_service._core.runs.search import began_before, list_back
+from airflow_provider_service._core.runs import searching
+from airflow_provider_service._core.runs.searching import QueuedExecutions, began_before, list_back
 from airflow_provider_service.client import errors
 from airflow_provider_service.client._constraints import ENDED_STATUSES
 from airflow_provider_service.client.errors import ServiceInputError, ServiceRunInDoubtError, ServiceRunNotStartedError
@@ -71,7 +70,7 @@ def earlier_retry(original: Execution, start: IdempotentStart) -> str | None:
         before_clear = _newest_before_clear(start.attempt, newest_first)
         return next((one for one in newest_first if resumable(one, before_clear)), None)
 
-    found = start_and_find.search_for(search, start_and_find.SETTLING_SECONDS, start.stopped)
+    found = searching.search_for(search, searching.SETTLING_SECONDS, start.stopped)
     found = found or search(exhaustive=True)
     return None if found is None else start.resume(found.id, f"retries {original.id}")
 
@@ -139,12 +138,12 @@ class RetryStarter:
         :raises ServiceTaskKilledError: the task was killed.
         """
         try:
-            answer, found = start_and_find.answer_or_found(self._send, lambda _: self._search(), self._stopped)
+            answer, found = searching.answer_or_found(self._send, lambda _: self._search(), self._stopped)
         except errors.ServiceApiError as error:
             if error.not_processed:
                 self.started_nothing = True
                 raise
-            found = start_and_find.search_for(self._search, start_and_find.SETTLING_SECONDS, self._stopped)
+            found = searching.search_for(self._search, searching.SETTLING_SECONDS, self._stopped)
             found = found or self.find(self._client, exhaustive=True)
             if found is None:
                 raise self._lost(error) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
-from airflow_provider_service._core.runs.search import EarlierRuns
+from airflow_provider_service._core.runs.searching import EarlierRuns
 from airflow_provider_service._core.runs.service_retry import RetryStarter, earlier_retry
 from airflow_provider_service._core.runs.start_methods.bridge import BridgeStartMethod
 from airflow_provider_service._core.runs.start_methods.mcp import McpStartMethod

@@ -6,8 +6,8 @@ import logging
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from airflow_provider_service._core.waits.faults import FaultTolerance
 from airflow_provider_service._core.waits.outcome import Outcome, settle
+from airflow_provider_service._core.waits.watch import FaultTolerance
 from airflow_provider_service.client.errors import ServiceError
 
 if TYPE_CHECKING:

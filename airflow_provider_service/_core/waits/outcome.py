@@ -17,8 +17,7 @@ from airflow_provider_service.links.service import execution_url
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_service._core.runs.nodes import Show
-    from airflow_provider_service._core.runs.output import WantedOutput
+    from airflow_provider_service._core.runs.output import Show, WantedOutput
     from airflow_provider_service._core.runs.request import MakeHeaders
     from airflow_provider_service.client import ServiceClient
     from airflow_provider_service.client.errors import ServiceRunNotKeptError

@@ -3,6 +3,10 @@
 A round lists the active executions, newest first, 250 a page, and reads by id only those that are no longer among
 them. As long as that needs fewer requests, it reads each execution by id. An answer delays only the waits that it
 concerns: a round waits neither for its reads by id nor for a list that hangs.
+
+A wait at a shared poller.
+
+Read executions by id, a few at once and the slow ones apart, so that an answer that hangs delays no others.
 """
 
 from __future__ import annotations
@@ -10,34 +14,88 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping
-from contextlib import suppress
-from contextvars import Context
+from contextlib import contextmanager, suppress
+from contextvars import Context, copy_context
+from functools import partial
 from http import HTTPStatus
 from operator import methodcaller
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 from airflow_provider_service._airflow import metrics
 from airflow_provider_service._airflow.connection import config_for
 from airflow_provider_service._airflow.task_arguments import LEAST_POLL_SECONDS
 from airflow_provider_service._core.daemon_threads import in_daemon_thread
-from airflow_provider_service._core.waits import reads
-from airflow_provider_service._core.waits.faults import PAGE_RETRY_SECONDS
 from airflow_provider_service._core.waits.outcome import Outcome
-from airflow_provider_service._core.waits.waiter import Waiter
-from airflow_provider_service._core.waits.watch import PollStatistics
+from airflow_provider_service._core.waits.watch import PAGE_RETRY_SECONDS, PollStatistics, Watch
 from airflow_provider_service.client import ServiceClient, ServiceConfig, errors
 from airflow_provider_service.client._clock import Timer, clock
 from airflow_provider_service.client._constraints import ACTIVE_STATUSES
-
-# Loaded with this module, in a thread: loaded at its first use, it would stall the event loop for 100 ms.
+from airflow_provider_service.client.resources._executions import number_of
 
 if TYPE_CHECKING:
+    from airflow_provider_service._core.waits.watch import Wait
     from airflow_provider_service.client._constraints import ExecutionStatus
     from airflow_provider_service.client.models import Execution
 
+
 log = logging.getLogger(__name__)
+
+
+class Waiter(Watch):
+    """A wait at a poller.
+
+    :param wait: the wait; its connection leads to the poller's server.
+    """
+
+    __slots__ = ("_context", "future", "is_last_poll", "is_slow")
+
+    explains = False  # the task does that when it continues in a worker
+
+    def __init__(self, wait: Wait) -> None:
+        super().__init__(wait)
+        #: Yields the outcome, or None if the connection has changed.
+        self.future: asyncio.Future[Outcome | None] = asyncio.get_running_loop().create_future()
+        self.is_last_poll = self.is_slow = False
+        # Airflow uses the context to find the log of the task. The poller serves many tasks, so it has no such context.
+        self._context = copy_context()
+
+    def saw_active(self) -> None:
+        """Record in the context of the wait that its execution was seen and has not ended."""
+        if self.in_trouble:
+            self._context.copy().run(super().saw_active)
+
+    def poll_failed(
+        self, error: Exception, *, is_quiet: bool = False, others_succeeded_at: float = -math.inf
+    ) -> Outcome | None:
+        """Record a failed poll in the context of the wait."""
+        failed = partial(super().poll_failed, error, is_quiet=is_quiet, others_succeeded_at=others_succeeded_at)
+        return self._context.copy().run(failed)
+
+    @property
+    def number(self) -> int:
+        """The id of the execution as a number; 0 if it is not a number."""
+        return number_of(self.execution_id)
+
+    def end(self, outcome: Outcome | None) -> None:
+        """End the wait with an outcome, unless it has already been left."""
+        if not self.future.done():
+            self.future.set_result(outcome)
+
+    def end_overdue(self) -> None:
+        """End the wait at its deadline, unless the last poll has already ended it."""
+        self.end(self.timed_out())
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Keep an error in this wait from affecting other waits. The wait continues until its deadline."""
+        try:
+            yield
+        except Exception:
+            log.exception("The wait for execution %s could not be polled", self.execution_id)
+
 
 # Seconds beyond its deadline in which a wait may still see that its execution has just ended.
 LAST_POLL_SECONDS = 1.0
@@ -83,7 +141,7 @@ class Poller:
         self._retrying_client.transport.retry_level = logging.DEBUG  # the waits log that reading fails
         self._figures = PollStatistics(self._client, self._retrying_client)
         self._waits: set[Waiter] = set()
-        self._reads = reads.Reads(self._read)
+        self._reads = Reads(self._read)
         self._task: asyncio.Task[None] | None = None
         self._alarm: Timer | None = None
         self._alarm_due = math.inf
@@ -232,7 +290,7 @@ class Poller:
         if self._listing is None:
             self._last_item = clock().monotonic()
             self._listing = asyncio.create_task(self._list_all(waits))
-        while not self._listing.done() and (left := self._last_item + reads.PATIENCE_SECONDS - clock().monotonic()) > 0:
+        while not self._listing.done() and (left := self._last_item + PATIENCE_SECONDS - clock().monotonic()) > 0:
             with suppress(asyncio.TimeoutError):
                 await clock().wait_for(asyncio.wait([self._listing]), left)
         if not self._listing.done():
@@ -401,3 +459,106 @@ def _forget(poller: Poller) -> None:
     for pollers in _pollers.values():
         if poller in pollers:
             pollers.remove(poller)
+
+
+MAX_READS_AT_ONCE = 5
+# In addition to those, this many slow reads, which may take as long as the connection's timeout allows.
+MAX_SLOW_READS_AT_ONCE = 8
+# A read that takes longer than this no longer delays other reads.
+PATIENCE_SECONDS = 5.0
+
+
+class Reader(Protocol):
+    """A wait that needs an execution to be read."""
+
+    #: Whether its last read was slow.
+    is_slow: bool
+
+
+R = TypeVar("R", bound=Reader)
+
+
+class _Lane(OrderedDict[R, None]):
+    """The queued readers in order, and the readers whose reads are open."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self.open: set[R] = set()
+        self._limit = limit
+
+    @property
+    def has_room(self) -> bool:
+        return len(self.open) < self._limit
+
+
+class Reads(Generic[R]):
+    """Reads that are queued and reads that are open, within one event loop.
+
+    A read that is open for longer than ``PATIENCE_SECONDS`` makes room for another, unless too many are slow. The next
+    time, a reader that was slow queues behind the other slow ones.
+
+    :param read: makes the read of a reader, and raises nothing.
+    """
+
+    def __init__(self, read: Callable[[R], Awaitable[None]]) -> None:
+        self._read = read
+        self._lane, self._slow_lane = _Lane[R](MAX_READS_AT_ONCE), _Lane[R](MAX_SLOW_READS_AT_ONCE)
+        # The event loop keeps only weak references to tasks.
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __bool__(self) -> bool:
+        """Whether any read is open."""
+        return bool(self._tasks)
+
+    def is_open(self, reader: R) -> bool:
+        """Whether the read of this reader is open."""
+        return reader in self._lane.open or reader in self._slow_lane.open
+
+    def add(self, reader: R, *, first: bool = False) -> None:
+        """Queue the read of a reader, unless it is already queued or open.
+
+        :param first: queue it before all others.
+        """
+        if self.is_open(reader):
+            return
+        lane = self._slow_lane if reader.is_slow and not first else self._lane
+        lane.setdefault(reader)
+        if first:
+            self._slow_lane.pop(reader, None)
+            lane.move_to_end(reader, last=False)
+        self._start()
+
+    def drop(self, reader: R) -> None:
+        """Cancel the read of this reader if it has not begun."""
+        self._lane.pop(reader, None)
+        self._slow_lane.pop(reader, None)
+
+    def _start(self) -> None:
+        for reader in [one for one in self._lane.open if one.is_slow]:
+            if self._slow_lane.has_room:
+                self._lane.open.remove(reader)
+                self._slow_lane.open.add(reader)
+        for lane in (self._lane, self._slow_lane):
+            while lane and lane.has_room:
+                reader, _ = lane.popitem(last=False)
+                lane.open.add(reader)
+                # The task must not run in the context of the trigger that happens to call this.
+                task = Context().run(asyncio.create_task, self._run(reader))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, reader: R) -> None:
+        begin = clock().monotonic()
+        patience = clock().call_later(PATIENCE_SECONDS, partial(self._set_apart, reader))
+        try:
+            await self._read(reader)
+        finally:
+            patience.cancel()
+            reader.is_slow = clock().monotonic() - begin >= PATIENCE_SECONDS
+            self._lane.open.discard(reader)
+            self._slow_lane.open.discard(reader)
+        self._start()
+
+    def _set_apart(self, reader: R) -> None:
+        reader.is_slow = True
+        self._start()

@@ -1,4 +1,16 @@
-"""Stop an execution whose task is over."""
+"""Stop an execution whose task is over.
+
+Decide whether the execution of a task that is being ended must be stopped, by asking Airflow who ended the task.
+
+Airflow calls ``on_kill`` whoever ended a task: a person, a time limit, a shutdown of its worker, or Airflow itself,
+because the process or its API server had not answered for a while. Only in the first two cases is the execution no
+longer needed. In the others, the next attempt searches for the execution and resumes it. It may already have done so: a
+process that stalled receives the signal to end only when it wakes up, long after another one has taken over its task.
+The same holds for a triggerer that stalled and lost its triggers.
+
+Airflow's answers do not always distinguish these cases. If they do not, the execution keeps running as long as an
+attempt is left: a person can still stop it, but an execution that is stopped while its task waits for it is lost.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +18,25 @@ import logging
 import math
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_0_PLUS
+
+from airflow_provider_service._core.daemon_threads import in_daemon_thread
+from airflow_provider_service._core.waits.outcome import EXECUTION_ID_KEY
 from airflow_provider_service.client import errors
+from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._constraints import ENDED_STATUSES
 from airflow_provider_service.client._execution_data import read_state
 
 if TYPE_CHECKING:
+    from airflow.executors.workloads import TaskInstance
+
+    from airflow_provider_service._core.runs.attempt import Attempt
     from airflow_provider_service._core.waits.outcome import Outcome
     from airflow_provider_service._core.waits.watch import Wait
     from airflow_provider_service.client import ServiceClient, ServiceConfig
+
 
 log = logging.getLogger(__name__)
 
@@ -117,3 +138,154 @@ def stop_overdue(client: ServiceClient, outcome: Outcome, wait: Wait) -> Outcome
         return outcome._replace(message=f"{outcome.message}; it has ended by now, but how could not be read")
     doubt = "" if outcome.is_overdue else " and may still be running"
     return outcome._replace(message=f"{outcome.message}; it {fate}{doubt}")
+
+
+ASKING_SECONDS = 60.0
+# A triggerer loads Airflow's API for its first question, which takes more than a minute on a busy machine.
+ASKING_SECONDS_IN_A_TRIGGERER = 300.0
+# A task instance that no longer exists was deleted with its DAG run.
+_DELETED = "deleted"
+# A task that was cleared while a worker ran it has this state until the worker has ended it.
+_CLEARED = "restarting"
+# States in which no attempt waits for the execution or will search for it. A user's action or a timeout of the DAG run
+# leads to them, and so does the end of the execution, after which there is nothing left to stop.
+_ENDED = frozenset({_DELETED, _CLEARED, "failed", "success", "skipped", "removed", "upstream_failed"})
+# States in which the task waits for an execution, or is about to search for the one that its last attempt left.
+_AT_WORK = frozenset({"deferred", "running"})
+
+
+class Decision(NamedTuple):
+    """What happens to the execution of a task that is being ended.
+
+    :param stops: whether it is stopped; otherwise it keeps running.
+    :param reason: why, as the end of a sentence.
+    """
+
+    stops: bool
+    reason: str
+
+
+class TaskNow(NamedTuple):
+    """What Airflow knows about a task.
+
+    :param state: its state; None while it waits to be scheduled.
+    :param execution_id: the execution that its latest attempt waits for, if the attempt has reported it.
+    :param has_moved_on: whether a later attempt than the one that asks is known to have begun.
+    """
+
+    state: str | None
+    execution_id: str | None = None
+    has_moved_on: bool = False
+
+
+def ask(ti: Any, attempt: Attempt | None = None) -> TaskNow:
+    """Ask Airflow about a task. The call blocks, and raises any error that the request causes.
+
+    :param ti: the task instance.
+    :param attempt: the attempt that asks; None in a triggerer.
+    """
+    state, try_number = (_state_of(ti), None) if AIRFLOW_V_3_0_PLUS else _in_database(ti)
+    if state not in _AT_WORK:
+        return TaskNow(state)
+    has_moved_on = attempt is not None and (attempt.is_given_up if try_number is None else try_number != ti.try_number)
+    return TaskNow(state, _current_execution(ti), has_moved_on)
+
+
+def decide(now: TaskNow, execution_id: str | None, *, attempts_left: bool | None = None) -> Decision:
+    """Decide whether an execution is stopped.
+
+    :param now: what Airflow knows about the task.
+    :param execution_id: the execution that the asking attempt waits for, if it is known.
+    :param attempts_left: whether Airflow will try the task again if this attempt ends now; None in a triggerer, whose
+        end is not the end of an attempt.
+    """
+    if now.state in _ENDED:
+        return Decision(True, f"Airflow says that the task is '{now.state}'")
+    # After the task was cleared, a new attempt may have begun. Usually it resumes the execution, but not always.
+    if execution_id is not None and now.execution_id not in {None, execution_id}:
+        return Decision(True, f"the task now waits for execution {now.execution_id}")
+    if now.state == "running" and not now.has_moved_on and attempts_left is not None:
+        return _left_to_the_next("the task was ended from outside", attempts_left)
+    it = "it" if now.state is None else f"it is '{now.state}', or"
+    return Decision(False, f"the task was not ended; {it} begins again and then resumes the execution")
+
+
+def undecided(error: BaseException, *, attempts_left: bool) -> Decision:
+    """Decide without an answer from Airflow.
+
+    :param error: the error of the request.
+    :param attempts_left: whether Airflow will try the task again if this attempt ends now.
+    """
+    return _left_to_the_next(_unanswered(error), attempts_left)
+
+
+async def was_killed(ti: TaskInstance | None, execution_id: str, *, is_again: bool = False) -> bool:
+    """Ask Airflow, in a triggerer, whether the execution of a deferred task must be stopped.
+
+    When in doubt, and when Airflow cannot be asked, the answer is no.
+
+    :param ti: the task instance that the trigger belongs to.
+    :param execution_id: the execution that the trigger waits for.
+    :param is_again: whether the log says already that the execution is being stopped.
+    """
+    if ti is None:
+        log.error("Execution %s is not stopped, because its trigger belongs to no task", execution_id)
+        return False
+    try:
+        now = await clock().wait_for(in_daemon_thread(ask, ti), ASKING_SECONDS_IN_A_TRIGGERER)
+    except Exception as error:  # noqa: BLE001 - after any error, it is unknown whether the task was ended
+        log.error(
+            "Execution %s is not stopped and may still be running: %s. The next attempt of the task resumes it. "
+            "If there is none, stop it in the service",
+            *(execution_id, _unanswered(error)),
+        )
+        return False
+    decision = decide(now, execution_id)
+    if not (decision.stops and is_again):
+        becomes = "is being stopped" if decision.stops else "keeps running"
+        log.info("Execution %s %s: %s", execution_id, becomes, decision.reason)
+    return decision.stops
+
+
+def _unanswered(error: BaseException) -> str:
+    return f"Airflow did not say whether the task was ended ({error!r})"
+
+
+def _left_to_the_next(what: str, attempts_left: bool) -> Decision:
+    if attempts_left:
+        return Decision(False, f"{what}, and its next attempt resumes the execution")
+    return Decision(True, f"{what}, and no attempt is left to resume the execution")
+
+
+def _state_of(ti: Any) -> str | None:
+    """Return the state of a task instance; None while it waits to be scheduled."""
+    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+    found = RuntimeTaskInstance.get_task_states(
+        dag_id=ti.dag_id, task_ids=[ti.task_id], run_ids=[ti.run_id], map_index=ti.map_index
+    )
+    name = ti.task_id if ti.map_index < 0 else f"{ti.task_id}_{ti.map_index}"
+    state = found.get(ti.run_id, {}).get(name, _DELETED)
+    return None if state is None else str(state)
+
+
+def _in_database(ti: Any) -> tuple[str | None, int]:
+    """Read the state and the latest attempt of a task instance on Airflow 2, where tasks may read its database."""
+    from airflow.models.taskinstance import TaskInstance as Row
+
+    row: Any = Row.get_task_instance(  # type: ignore[call-arg,unused-ignore]
+        dag_id=ti.dag_id, run_id=ti.run_id, task_id=ti.task_id, map_index=ti.map_index
+    )
+    if row is None:
+        return _DELETED, 0
+    return None if row.state is None else str(row.state), row.try_number
+
+
+def _current_execution(ti: Any) -> str | None:
+    """Return the execution that the latest attempt waits for; Airflow discards it when another attempt begins."""
+    from airflow.providers.common.compat.sdk import XCom
+
+    value = XCom.get_one(
+        key=EXECUTION_ID_KEY, dag_id=ti.dag_id, task_id=ti.task_id, run_id=ti.run_id, map_index=ti.map_index
+    )
+    return None if value is None else str(value)

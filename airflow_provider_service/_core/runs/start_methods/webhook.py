@@ -9,8 +9,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_service._core.object_storage import storage_path
-from airflow_provider_service._core.runs import start_and_find
-from airflow_provider_service._core.runs.search import (
+from airflow_provider_service._core.runs import searching
+from airflow_provider_service._core.runs.searching import (
     CLOCK_SKEW,
     MAX_SHOWN_IDS,
     RUN_KEY_HEADER,
@@ -19,7 +19,7 @@ from airflow_provider_service._core.runs.search import (
     find_earlier_runs,
     starting_call,
 )
-from airflow_provider_service._core.runs.starting import CallStarter
+from airflow_provider_service._core.runs.start_methods.start_method import CallStarter
 from airflow_provider_service.client import errors
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._http.start_answers import checked_headers, is_refusal
@@ -148,7 +148,7 @@ class WebhookStarter(CallStarter):
             return True
         clock().wait(self._stopped, SHOWN_WITHIN_SECONDS)
         try:
-            return self.look_meanwhile(start_and_find.never) is None
+            return self.look_meanwhile(searching.never) is None
         except errors.ServiceError as failure:
             log.warning(
                 "The call of %s is not repeated, because the search for its run failed: %s", self._called, failure
@@ -166,7 +166,7 @@ class WebhookStarter(CallStarter):
         if claim is _Claim.PROVEN:
             return str(named)
         try:
-            found = start_and_find.search_for(self._look, self._patience(claim), self._stopped)
+            found = searching.search_for(self._look, self._patience(claim), self._stopped)
         except errors.ServiceApiError as error:
             if claim is _Claim.FALSE:
                 raise
@@ -204,8 +204,8 @@ class WebhookStarter(CallStarter):
         if claim is _Claim.LIKELY:
             return 0.0
         if claim is _Claim.DOUBTFUL:
-            return start_and_find.SETTLING_SECONDS
-        return start_and_find.VISIBLE_WITHIN_SECONDS if self._is_kept else start_and_find.UNKEPT_SECONDS
+            return searching.SETTLING_SECONDS
+        return searching.VISIBLE_WITHIN_SECONDS if self._is_kept else searching.UNKEPT_SECONDS
 
     def _not_found(self, answer: WebhookAnswer, hidden: list[Execution]) -> ServiceRunInDoubtError:
         workflow_id = self._request.workflow.id

@@ -3,28 +3,40 @@
 The data of an execution shows which call started it, but can be large. So lists are read without data, and then the
 data of one execution at a time, newest first, no further than needed. What started an execution never changes, so a
 search reads none twice.
+
+The run key: by what its call carries, an execution shows which task run and which attempt has started it.
+
+Find executions that wait for a worker: in queue mode, no list shows them, but they can be read by id.
+
+Ids are assigned one after the other, so the ids that no list shows lie between those that are listed, or follow them.
+
+Make a call whose answer may come late or never: call in the background, and meanwhile search for what it started.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from heapq import merge
-from itertools import chain, takewhile
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from itertools import chain, count, islice, pairwise, takewhile
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from airflow_provider_service._core.runs import start_and_find
-from airflow_provider_service._core.runs.queued import QueuedExecutions
-from airflow_provider_service._core.runs.run_key import CallTag, RunKey
-from airflow_provider_service._core.runs.start_and_find import IsAnswered, never
+from airflow_provider_service._core.daemon_threads import in_background
 from airflow_provider_service.client import errors
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._constraints import ACTIVE_STATUSES, ENDED_STATUSES, FAILED_STATUSES
 from airflow_provider_service.client._execution_data import starting_items, with_data
+from airflow_provider_service.client.errors import (
+    ServiceError,
+    ServiceRunInDoubtError,
+    ServiceTaskKilledError,
+    ServiceWaitError,
+)
 from airflow_provider_service.links.service import execution_url
 
 if TYPE_CHECKING:
@@ -32,7 +44,265 @@ if TYPE_CHECKING:
     from airflow_provider_service.client._constraints import ExecutionStatus
     from airflow_provider_service.client.models import Execution
 
+
+# The number of an attempt until a search has found the earlier ones, if Airflow does not count them.
+UNCOUNTED = 0
+# Stands for an attempt from before the DAG run was cleared.
+_BEFORE_CLEARING = 0
+_HEADER = re.compile(r"([^.]+)\.([^.]*)\.([^.]*)\.([0-9]{1,9})")
+
+
+class CallTag(NamedTuple):
+    """The identity of a caller, as the header of its call states it.
+
+    :param task: identifies the DAG, the run, the task and the map index.
+    :param start: identifies the time at which the DAG run began.
+    :param deployment: identifies the deployment of Airflow.
+    :param attempt: number of the attempt.
+    """
+
+    task: str
+    start: str
+    deployment: str
+    attempt: int
+
+    @property
+    def header(self) -> str:
+        """Value of the header that carries the tag."""
+        return f"{self.task}.{self.start}.{self.deployment}.{self.attempt}"
+
+    @classmethod
+    def read(cls, header: object) -> CallTag | None:
+        """Read a header's value; None for one that no task has sent."""
+        parts = _HEADER.fullmatch(header) if isinstance(header, str) else None
+        return cls(parts[1], parts[2], parts[3], int(parts[4])) if parts else None
+
+
+class RunKey(NamedTuple):
+    """The key that the calls of one task run carry.
+
+    :param task: identifies the DAG, the run, the task and the map index.
+    :param attempt: number of the attempt.
+    :param first: the first attempt since another run was requested, for example by clearing the task.
+    :param start: identifies the time at which the DAG run began, if known; clearing a finished DAG run changes it.
+    :param deployment: identifies the deployment of Airflow.
+    :param was_cleared: whether the DAG run may have begun before, with another ``start``.
+    """
+
+    task: str
+    attempt: int
+    first: int = 1
+    start: str = ""
+    deployment: str = ""
+    was_cleared: bool = False
+
+    @property
+    def tag(self) -> CallTag:
+        """The tag that the calls of this attempt carry."""
+        return CallTag(self.task, self.start, self.deployment, self.attempt)
+
+    @property
+    def header(self) -> str:
+        """Value of the header that carries the key."""
+        return self.tag.header
+
+    def attempt_of(self, tag: CallTag | None) -> int | None:
+        """Return the attempt of this task run that made a call; 0 if it was made before the DAG run was cleared.
+
+        The time at which the DAG run began identifies it, even if the configuration changes between two attempts. The
+        deployment decides only if that time has changed.
+        """
+        if tag is None or tag.task != self.task:
+            return None
+        if tag.start == self.start:
+            return tag.attempt
+        return _BEFORE_CLEARING if self.was_cleared and tag.deployment == self.deployment else None
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether the number of the attempt is known."""
+        return self.attempt != UNCOUNTED
+
+    def follows(self, made_by: int, status: str | None) -> bool:
+        """Whether no execution of this task run came between one that was found and this attempt.
+
+        Without the number of this attempt, that is known only of one that has not failed.
+
+        :param made_by: the attempt that started it.
+        :param status: its status; None if that does not show how the run ended.
+        """
+        return made_by >= self.attempt - 1 if self.is_numbered else status not in (None, *FAILED_STATUSES)
+
+    def may_resume(self, made_by: int, status: str) -> bool:
+        """Whether this attempt resumes the execution that another has started, instead of starting one itself."""
+        if made_by < self.first:
+            return status not in ENDED_STATUSES
+        return made_by == self.attempt or status not in FAILED_STATUSES
+
+
+# Number of the newest listed executions among whose ids queued ones are searched for.
+LISTED = 100
+# The search ends after this many consecutive ids that lead to no execution.
+MAX_MISSING = 5
+MAX_SINGLE_READS = 200
+
+
+class QueuedExecutions:
+    """The executions of one workflow that wait for a worker.
+
+    :param workflow_id: the workflow.
+    :param after: number of an execution that is older than all executions to find.
+    """
+
+    def __init__(self, workflow_id: str, after: int = 0) -> None:
+        self._workflow_id = workflow_id
+        self._after = after
+        self._others: set[int] = set()
+        self._missed: set[int] = set()
+        self._absent: set[int] = set()
+
+    def read(self, client: ServiceClient, *, exhaustive: bool = False) -> Iterator[Execution]:
+        """Read these executions, newest first: first two lists, and then the ids that the lists leave out.
+
+        :param exhaustive: end only after twice as many consecutive ids without an execution as the widest gap in the
+            list, because the newest executions may have been deleted or not kept. Costs up to 200 reads.
+        :raises ServiceApiError: a list or an execution cannot be read.
+        """
+        statuses: tuple[ExecutionStatus | None, ...] = ("running", None)
+        listed = {one.number for status in statuses for one in client.executions.list(status=status, limit=LISTED)}
+        newest, oldest = max(listed, default=0), min(listed, default=0)
+        missing = max(MAX_MISSING, 2 * _widest_gap(listed)) if exhaustive else MAX_MISSING
+        yield from reversed(list(self._following(client, max(newest, self._after), missing)))
+        # On a slow database, even an execution that was missed twice may still appear.
+        known = listed | self._others | (set() if exhaustive else self._absent)
+        left_out = (one for one in range(newest - 1, max(oldest, self._after), -1) if one not in known)
+        for number in islice(left_out, MAX_SINGLE_READS):
+            execution = self._get(client, number)
+            if execution is None:
+                # An execution that is being created at this moment can be missed once.
+                (self._absent if number in self._missed else self._missed).add(number)
+            elif self._is_queued(execution):
+                yield execution
+
+    def _following(self, client: ServiceClient, newest: int, max_missing: int) -> Iterator[Execution]:
+        missing = 0
+        unknown = (number for number in count(newest + 1) if number not in self._others)
+        for number in islice(unknown, MAX_SINGLE_READS):
+            execution = self._get(client, number)
+            missing = 0 if execution else missing + 1
+            if missing == max_missing:
+                return
+            if execution is not None and self._is_queued(execution):
+                yield execution
+
+    def _is_queued(self, execution: Execution) -> bool:
+        if execution.workflow_id != self._workflow_id:
+            self._others.add(execution.number)
+        return execution.status == "new" and execution.workflow_id == self._workflow_id
+
+    def _get(self, client: ServiceClient, number: int) -> Execution | None:
+        try:
+            return client.executions.get(str(number))
+        except errors.ServiceNotFoundError:
+            return None
+
+
+def _widest_gap(listed: set[int]) -> int:
+    """Return the widest gap between two ids, or before the first one if all executions are listed."""
+    numbers = sorted(listed if len(listed) >= LISTED else {0} | listed)
+    return max((later - one for one, later in pairwise(numbers)), default=MAX_SINGLE_READS)
+
+
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+IsAnswered = Callable[[], bool]
+LookMeanwhile = Callable[[IsAnswered], str | None]
+
+# Seconds to wait for an answer before the search begins; some calls are answered only when the run has ended.
+PATIENCE_SECONDS = 1.0
+# The same for calls that are answered when the run begins: of many at once, each would search the others' runs.
+PATIENCE_AT_ONCE_SECONDS = 10.0
+MAX_SEARCH_PAUSE = 5.0
+# A call without an answer may still be on its way, so the search for its execution lasts at least this many seconds.
+SETTLING_SECONDS = 3.0
+# A call that was answered has started its execution, which becomes visible within this many seconds.
+VISIBLE_WITHIN_SECONDS = 30.0
+# If executions are not kept, one that is not visible after this many seconds has already ended.
+UNKEPT_SECONDS = 1.0
+
+
+def answer_or_found(
+    send: Callable[[], T], search: LookMeanwhile, stopped: threading.Event, *, at_once: bool = False
+) -> tuple[T | None, str | None]:
+    """Send a call and wait for its answer, or for the search to find what it started, whichever comes first.
+
+    :param send: makes the call; what it raises is raised here.
+    :param search: returns the id of the started execution, or None; ends early once the call is answered.
+    :param stopped: set from outside to give up.
+    :param at_once: whether the call is answered when the run begins, and not only when it ends.
+    :returns: the answer and None, or None and the id that was found.
+    :raises ServiceRunInDoubtError: the search is refused for good, or gives the call up.
+    :raises ServiceWaitError: the search is refused at present, for example because the key has expired.
+    :raises ServiceTaskKilledError: the task was killed; if that was before the call, nothing was sent.
+    """
+    if stopped.is_set():
+        raise ServiceTaskKilledError("the task was killed before it started anything")
+    # An open call must not hold a worker that defers.
+    call = in_background(send, name="service-start")
+    answered = threading.Event()
+    call.add_done_callback(lambda _: answered.set())
+    pause = PATIENCE_AT_ONCE_SECONDS if at_once else PATIENCE_SECONDS
+    while True:
+        if clock().wait(answered, pause):
+            return call.result(), None
+        found = _tolerant(search, answered.is_set)
+        if found is not None:
+            return None, found
+        # Not earlier: a task that is killed right after its call should still learn what the call has started.
+        if stopped.is_set():
+            raise ServiceTaskKilledError("the task was killed before it was known which execution it had started")
+        pause = min(pause * 1.5, MAX_SEARCH_PAUSE)
+
+
+def never() -> bool:
+    """Answer for a call that nobody waits for: it is never answered."""
+    return False
+
+
+def search_for(search: Callable[[], T | None], seconds: float, stopped: threading.Event) -> T | None:
+    """Search repeatedly for a number of seconds, and once more at the end. Return what was found, or None.
+
+    An execution can move between the lists while one search reads them, so a single search proves nothing.
+
+    :raises ServiceTaskKilledError: the task was killed before the time was over, so nothing is proven.
+    """
+    deadline = clock().monotonic() + seconds
+    pause = min(0.1, seconds / 2)
+    while True:
+        remaining = deadline - clock().monotonic()
+        found = search()
+        if found is not None or remaining <= 0:
+            return found
+        if clock().wait(stopped, min(pause, remaining)):
+            raise ServiceTaskKilledError("the task was killed while it searched for the execution that it had started")
+        pause = min(pause * 2, 1.0)
+
+
+def _tolerant(search: LookMeanwhile, is_answered: IsAnswered) -> str | None:
+    """Search while the call is still open. A failed search is no reason to give up or to call again."""
+    try:
+        return search(is_answered)
+    except ServiceRunInDoubtError:
+        raise
+    except ServiceError as error:
+        if error.ends_wait:
+            kind = ServiceRunInDoubtError if error.final else ServiceWaitError
+            raise kind(f"a run was requested, but its execution cannot be searched for: {error}") from error
+        log.warning("The search for the started execution failed: %s", error)
+        return None
+
 
 RUN_KEY_HEADER = "X-Airflow-Run-Key"
 # A form is unlikely to have a field of its own with this name.
@@ -260,7 +530,7 @@ def find_earlier_runs(client: ServiceClient, search: Search, key: RunKey, stoppe
     runs = search.earlier(client, key)
     if runs.is_complete(key):
         return runs
-    if clock().wait(stopped, start_and_find.SETTLING_SECONDS):
+    if clock().wait(stopped, SETTLING_SECONDS):
         raise errors.ServiceTaskKilledError("the task was killed while it searched for executions of earlier attempts")
     return search_again(partial(search.earlier, client, key, exhaustive=True), runs)
 

@@ -1,1 +1,0 @@
-"""Desired state: the declared objects of an instance, compared with the existing ones."""

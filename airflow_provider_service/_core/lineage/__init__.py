@@ -1,1 +1,0 @@
-"""The lineage of tasks: what they read, write and start, in the terms of OpenLineage."""

@@ -1,1 +1,0 @@
-"""The bridge: a workflow on the service that starts other workflows."""
