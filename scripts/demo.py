@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service._cli.progress_bar import progress_bar
+from airflow_provider_service._cli.screen import progress_bar
 from scripts.dag_runner import TaskRun, prepare_home, run_dag
 
 if TYPE_CHECKING:

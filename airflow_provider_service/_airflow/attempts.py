@@ -1,6 +1,8 @@
 """Keep what the page of a task shows of each attempt, and what a rescheduled attempt needs to know of itself.
 
 The next attempt begins without the XComs of the previous one, but with its state, which Airflow keeps from 3.3 on.
+
+Fail a task so that Airflow does not retry it.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow.providers.common.compat.sdk import AirflowException, AirflowSkipException
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, AirflowSkipException
 
 from airflow_provider_service.client.errors import ServiceError, ServiceTaskKilledError
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from airflow.providers.common.compat.sdk import Context
+
 
 log = logging.getLogger(__name__)
 
@@ -110,3 +113,17 @@ def read_attempts(kept: object) -> dict[int, dict[str, str]]:
 
 def _texts(facts: Any) -> dict[str, str]:
     return {name: text for name, text in facts.items() if isinstance(text, str)} if isinstance(facts, dict) else {}
+
+
+@contextmanager
+def fail_without_retry() -> Iterator[None]:
+    """Turn errors that would recur into failures that Airflow does not retry.
+
+    :raises AirflowFailException: the error raised within is final.
+    """
+    try:
+        yield
+    except ServiceError as error:
+        if error.final:
+            raise AirflowFailException(str(error)) from error
+        raise

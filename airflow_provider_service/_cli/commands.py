@@ -24,7 +24,7 @@ class Option(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A command, which the module of the same name in this package performs."""
+    """A command, which a function ``perform_`` and its name in this package performs."""
 
     name: str
     help: str

@@ -6,8 +6,7 @@ import argparse
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from airflow_provider_service._cli.connecting import connected
-from airflow_provider_service._cli.performing import DONE, FAILED
+from airflow_provider_service._cli.performing import DONE, FAILED, connected
 from airflow_provider_service._cli.screen import UsageError
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._values import one_line
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 _STYLES = {"FAIL": "bold red", "ok": "green", "note": "yellow"}
 
 
-def perform(screen: Screen, arguments: argparse.Namespace) -> int:
+def perform_doctor(screen: Screen, arguments: argparse.Namespace) -> int:
     """Examine a connection, and print each finding as soon as it is known. Fails if a finding requires action."""
     from airflow_provider_service._core.pages.checkup import Finding, is_healthy
 
@@ -44,7 +43,7 @@ def perform(screen: Screen, arguments: argparse.Namespace) -> int:
 
 
 def _examined(screen: Screen, config: ServiceConfig) -> list[Finding]:
-    from airflow_provider_service._cli.progress_bar import progress_bar
+    from airflow_provider_service._cli.screen import progress_bar
     from airflow_provider_service._core.pages.checkup import SUBJECTS, examine
 
     findings = []

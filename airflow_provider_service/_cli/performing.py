@@ -1,19 +1,105 @@
-"""Perform a command: its screen, its connection, its errors in one line, and its exit status."""
+"""Perform a command: its screen, its connection, its errors in one line, and its exit status.
+
+Connect a command to an instance, through an Airflow connection, a URI, or environment variables.
+"""
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import signal
 import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from airflow_provider_service._cli.connecting import in_environment
-from airflow_provider_service._cli.screen import DeclinedError, Screen, UsageError
+from airflow_provider_service._cli.screen import DeclinedError, Screen, UsageError, require_text
 from airflow_provider_service._core.instances.rollback import is_rolling_back
+from airflow_provider_service.client.errors import ServiceConfigError
 
+if TYPE_CHECKING:
+    from airflow_provider_service.hooks.service import ServiceHook
+
+
+_DEFAULT = "service_default"
+_ADDRESS, _KEY, _KEY_HEADER = "SERVICE_URL", "SERVICE_API_KEY", "SERVICE_KEY_HEADER"
+
+
+@contextmanager
+def connected(screen: Screen, conn_id: str | None, uri: str | None, *, option: str = "") -> Iterator[ServiceHook]:
+    """Open the connection of a command.
+
+    A URI or the environment variables become an Airflow connection of this process, so that the same code reads all of
+    them. Airflow reads its database only for connections that the environment does not define.
+
+    :param conn_id: id of an Airflow connection; None for that of the URI or the environment.
+    :param uri: the connection itself.
+    :param option: prefix of the names of the two options; with a prefix, the environment is ignored.
+    :raises UsageError: an option is empty, or it is not clear which instance is meant.
+    :raises ServiceConfigError: the connection does not exist or cannot be used.
+    """
+    from airflow_provider_service.hooks.service import ServiceHook
+
+    require_text(f"{option}conn-id", conn_id)
+    require_text(f"{option}uri", uri)
+    if conn_id and uri:
+        raise UsageError(f"give --{option}conn-id or --{option}uri, not both")
+    if option and not (conn_id or uri):
+        raise UsageError(f"give --{option}conn-id or --{option}uri")
+    name, value = (f"--{option}uri", uri) if uri else (conn_id, None) if conn_id else _from_environment()
+    with in_environment(f"AIRFLOW_CONN_{name.upper()}", value), ServiceHook(name) as hook:
+        _open(hook, name)
+        screen.hide(list(hook.config.keys))
+        if not screen.as_json:
+            screen.note(f"{'Source' if option else 'Instance'}: {hook.config.base_url} ({hook.resolved_conn_id})")
+        yield hook
+
+
+def _open(hook: ServiceHook, name: str) -> None:
+    from airflow_provider_service._core.pages.reading import error_text
+
+    try:
+        _ = hook.config
+    except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything, with a secret in its text
+        reason = error.reason if isinstance(error, ServiceConfigError) else error_text(error)
+        others = f"; or set {_ADDRESS} and {_KEY}, or give --conn-id" if name == _DEFAULT else ""
+        raise ServiceConfigError(f"'{name}' cannot be used: {reason}{others}", source="connection") from None
+
+
+def _from_environment() -> tuple[str, str | None]:
+    url, key = os.environ.get(_ADDRESS), os.environ.get(_KEY)
+    if not url and not key:
+        return _DEFAULT, None
+    if not (url and key):
+        raise UsageError(f"set both {_ADDRESS} and {_KEY}, or neither")
+    extra = {"key_header": os.environ.get(_KEY_HEADER)}
+    return _ADDRESS, json.dumps({"conn_type": "n8n", "host": url, "password": key, "extra": extra})
+
+
+@contextmanager
+def in_environment(variable: str, value: str | None) -> Iterator[None]:
+    """Set a variable of the environment for a while, unless the value is None."""
+    if value is None:
+        yield
+        return
+    before = os.environ.get(variable)
+    os.environ[variable] = value
+    try:
+        yield
+    finally:
+        del os.environ[variable]
+        os.environ.update({} if before is None else {variable: before})
+
+
+#: The module of a command that has another name.
+_MODULES = {
+    **dict.fromkeys(("audit", "backup", "restore"), "instances"),
+    **dict.fromkeys(("deploy", "export", "plan", "promote"), "deploying"),
+    "logs": "run",
+}
 DONE, FAILED, MISUSED, CHANGES, INTERRUPTED = 0, 1, 2, 3, 130
 # From the keyboard, from a CI, and from a terminal that is gone.
 _SIGNALS_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -24,7 +110,7 @@ _WITH_STORED_CONNECTIONS = ("_AIRFLOW_PROCESS_CONTEXT", "server")
 def perform(name: str, arguments: argparse.Namespace) -> int:
     """Perform a command.
 
-    :param name: name of the command and of its module.
+    :param name: name of the command.
     :returns: the exit status: 0 if it succeeded, 1 if it failed, 2 if its usage was wrong; for a plan with
         ``--detailed-exitcode``, 3 if there are changes.
     """
@@ -35,8 +121,8 @@ def perform(name: str, arguments: argparse.Namespace) -> int:
         in_environment(*_WITH_STORED_CONNECTIONS),
     ):
         try:
-            module = import_module(f"airflow_provider_service._cli.{name}")
-            status: int = module.perform(screen, arguments)
+            module = import_module(f"airflow_provider_service._cli.{_MODULES.get(name, name)}")
+            status: int = getattr(module, f"perform_{name}")(screen, arguments)
         except UsageError as error:
             return _failed(screen, error, MISUSED)
         except DeclinedError as error:

@@ -1,28 +1,43 @@
-"""``run``: start a workflow, wait for its execution, and show its nodes as they end."""
+"""``run``: start a workflow, wait for its execution, and show its nodes as they end.
+
+The common part of the commands that wait for an execution: a line for each node as it ends.
+
+``logs``: show the nodes of an execution.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
+import threading
+from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_service._airflow.arguments import FAULT_TOLERANCE_SECONDS, LEAST_POLL_SECONDS
 from airflow_provider_service._airflow.references import PROJECT, WORKFLOW
-from airflow_provider_service._cli.connecting import connected
 from airflow_provider_service._cli.deploying import check_arguments
-from airflow_provider_service._cli.performing import DONE, FAILED
+from airflow_provider_service._cli.performing import DONE, FAILED, connected
 from airflow_provider_service._cli.screen import UsageError, require_text
+from airflow_provider_service._core.runs.output import NodeLog
+from airflow_provider_service._core.text_table import cut
+from airflow_provider_service._core.waits.watch import Wait, poll_here
+from airflow_provider_service.client._clock import clock
 
 if TYPE_CHECKING:
-    from airflow_provider_service._airflow.task_arguments import ReturnOutput
+    from airflow_provider_service._airflow.arguments import ReturnOutput
     from airflow_provider_service._cli.screen import Screen
     from airflow_provider_service._core.runs.output import WantedOutput
     from airflow_provider_service._core.waits.outcome import Outcome
+    from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.client._execution_data import NodeRun
+    from airflow_provider_service.client.models import Execution
     from airflow_provider_service.hooks.service import ServiceHook
 
 
-def perform(screen: Screen, arguments: argparse.Namespace) -> int:
+def perform_run(screen: Screen, arguments: argparse.Namespace) -> int:
     """Start the workflow, and wait for it."""
     check_arguments(arguments, WORKFLOW, PROJECT)
     payload = _payload(arguments.payload)
@@ -70,7 +85,6 @@ def _wait(
     screen: Screen, arguments: argparse.Namespace, hook: ServiceHook, execution_id: str, wanted: WantedOutput | None
 ) -> int:
     from airflow_provider_service._airflow.connection import WebhookHeaders
-    from airflow_provider_service._cli.following import NodeLines, follow, wait_for
     from airflow_provider_service._core.waits.outcome import end_of
     from airflow_provider_service._core.waits.stop import stop_overdue
 
@@ -119,3 +133,108 @@ def _payload(text: str | None) -> Any:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a value of JSON")
+
+
+#: The longest pause between two reads of the nodes, which cost the service more than a poll.
+LONGEST_PAUSE_SECONDS = 30.0
+_NAME_CHARS = 40
+_STYLES = {"success": "green", "error": "red", "crashed": "red", "canceled": "yellow"}
+
+
+class NodeLines:
+    """Shows each node in a line, as soon as it has run and whenever it has changed."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._shown: dict[str, NodeRun] = {}
+
+    def show(self, nodes: Sequence[NodeRun]) -> None:
+        """Show the nodes that are new or have changed."""
+        for one in nodes:
+            if self._shown.get(one.node) != one:
+                self._shown[one.node] = one
+                name, message = cut(one.node, _NAME_CHARS), f"  {one.message}" if one.message else ""
+                line = f"{one.status or '-':8}  {one.seconds:9.3f} s  {one.items:7} items  {name}{message}"
+                self._screen.line(" ".join(line.splitlines()), _STYLES.get(one.status or ""))
+
+
+def wait_for(execution_id: str, *, poll_interval: float, timeout: float = inf) -> Wait:
+    """Return a wait that begins now.
+
+    :param poll_interval: seconds between two polls.
+    :param timeout: seconds after which the wait is over.
+    """
+    return Wait(
+        execution_id=execution_id,
+        service_conn_id="",
+        deadline=clock().now() + timeout,
+        timeout=timeout,
+        poll_interval=max(poll_interval, LEAST_POLL_SECONDS),
+        on_vanished="fail",
+        fault_tolerance=FAULT_TOLERANCE_SECONDS,
+        expected_workflow_id=None,
+    )
+
+
+def follow(client: ServiceClient, wait: Wait, lines: NodeLines) -> Outcome:
+    """Wait until an execution has ended or the wait is over, and show its nodes as they end."""
+    config = client.transport.config
+    pauses = (wait.poll_interval, max(wait.poll_interval, LONGEST_PAUSE_SECONDS))
+    nodes = NodeLog(config, wait.execution_id, show=lines.show, pauses=pauses)
+    outcome = poll_here(config, wait, threading.Event(), nodes=nodes)
+    if outcome is None:
+        raise AssertionError("nobody gives this wait up")
+    return outcome
+
+
+def perform_logs(screen: Screen, arguments: argparse.Namespace) -> int:
+    """Show the nodes that have run; with ``--follow``, continue until the execution has ended."""
+    from airflow_provider_service._core.runs.output import read_to_show
+    from airflow_provider_service.client._execution_data import read_state
+
+    with connected(screen, arguments.conn_id, arguments.uri) as hook:
+        lines = NodeLines(screen)
+        if not arguments.follow:
+            found, _ = read_state(hook.client, arguments.execution_id)
+            return _show(screen, hook, read_to_show(hook.client, arguments.execution_id) or found, lines)
+        outcome = follow(hook.client, wait_for(arguments.execution_id, poll_interval=arguments.poll_interval), lines)
+        ended = None if outcome.status is None else read_to_show(hook.client, arguments.execution_id)
+        return show_end(screen, outcome, {"nodes": ended and _nodes(ended, lines)})
+
+
+def _show(screen: Screen, hook: ServiceHook, execution: Execution, lines: NodeLines) -> int:
+    from airflow_provider_service.client._execution_data import failed_node, failure_of
+    from airflow_provider_service.links.service import execution_url
+
+    url = execution_url(hook.config.base_url, execution.workflow_id or "", execution.id)
+    screen.line(f"Execution {execution.id}: {execution.status}: {url}", "bold")
+    nodes = _nodes(execution, lines)
+    failure = failure_of(execution)
+    if failure.message:
+        ended = "Failed at" if failed_node(execution) else "Ended after"
+        where = f"{ended} node '{failure.node}'" if failure.node else "Ended"
+        screen.line(f"{where}: {failure.message}", "bold red")
+    wire = execution.to_wire()
+    screen.result(
+        {
+            "execution_id": execution.id,
+            "status": execution.status,
+            "workflow_id": execution.workflow_id,
+            "started_at": wire.get("startedAt"),
+            "stopped_at": wire.get("stoppedAt"),
+            "url": url,
+            "nodes": nodes,
+            "failure": failure._asdict() if any(failure) else None,
+        }
+    )
+    return DONE
+
+
+def _nodes(execution: Execution, lines: NodeLines) -> list[dict[str, object]] | None:
+    from airflow_provider_service.client._execution_data import nodes_of
+
+    if execution.data is None:
+        return None
+    nodes = nodes_of(execution)
+    lines.show(nodes)
+    return [one._asdict() for one in nodes]

@@ -1,5 +1,8 @@
 """The output of a command: lines for people, or one JSON value for machines; logs and questions on the standard
-error."""
+error.
+
+Show the progress of a command as a bar in the terminal.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +20,7 @@ from airflow_provider_service.client._http.redaction import redacted
 
 if TYPE_CHECKING:
     from rich.console import Console
+
 
 _PACKAGE = "airflow_provider_service"
 # The errors of a pipe and of a terminal.
@@ -196,3 +200,27 @@ def _console(file: Any) -> Console:
 
 def _print(console: Console, text: str, style: str | None) -> None:
     console.print(text, style=style, soft_wrap=True)
+
+
+@contextmanager
+def progress_bar(steps: Sequence[str], console: Console | None = None) -> Iterator[Callable[[], None]]:
+    """Show a bar below the output, and remove it at the end; without a terminal, show nothing.
+
+    :param steps: a few words about each step.
+    :param console: console for all other output; None for the standard output.
+    :returns: a function to call after each step.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
+    # The shared console of Rich writes to the output that it found at its first use.
+    console = console or Console()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(steps[0], total=len(steps))
+        following = iter(steps[1:])
+
+        def done() -> None:
+            bar.update(task, advance=1, description=next(following, ""), refresh=True)
+
+        yield done

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook, mask_secret
 
-from airflow_provider_service._airflow.arguments import require_choice, require_flag
+from airflow_provider_service._airflow.arguments import DAY_SECONDS, POLL_SECONDS, STARTS, require_choice, require_flag
+from airflow_provider_service._airflow.attempts import fail_without_retry
 from airflow_provider_service._airflow.connection import config_of, connection_of, no_connection
-from airflow_provider_service._airflow.fail_without_retry import fail_without_retry
 from airflow_provider_service._airflow.references import PROJECT, WORKFLOW
-from airflow_provider_service._airflow.task_arguments import DAY_SECONDS, POLL_SECONDS, STARTS
 from airflow_provider_service._core.connection_check import check_connection
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client._client import Resources
@@ -26,13 +25,13 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Connection, Context
 
-    from airflow_provider_service._airflow.task_arguments import OnVanished, ReturnOutput, Start
+    from airflow_provider_service._airflow.arguments import OnVanished, ReturnOutput, Start
     from airflow_provider_service.client import ServiceConfig
     from airflow_provider_service.client._constraints import Mode
     from airflow_provider_service.client._http.encoding import FileSource
     from airflow_provider_service.client._http.transport import Transport
     from airflow_provider_service.hooks._data_tables import HookDataTables
-    from airflow_provider_service.hooks._executions import HookExecutions
+    from airflow_provider_service.hooks._running import HookExecutions
 
 __all__ = ["N8nHook", "ServiceHook"]
 
@@ -107,7 +106,7 @@ class ServiceHook(Resources, BaseHook):
     @cached_property
     def executions(self) -> HookExecutions:
         """Executions, and the output of their nodes."""
-        from airflow_provider_service.hooks._executions import HookExecutions
+        from airflow_provider_service.hooks._running import HookExecutions
 
         return HookExecutions(self.client)
 

@@ -1,8 +1,12 @@
-"""Addresses of the service's pages, which only this module builds, and the buttons that lead there."""
+"""Addresses of the service's pages, which only this module builds, and the buttons that lead there.
+
+Read the address of an execution's page, which the module ``service`` builds; only the pages in Airflow need this.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, NamedTuple
 
 from airflow.providers.common.compat.sdk import BaseOperatorLink
 
@@ -12,6 +16,7 @@ from airflow_provider_service.client._constraints import is_plain_id
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import BaseOperator, Context
     from airflow.sdk.types import TaskInstanceKey
+
 
 __all__ = ["ServiceDataTableLink", "ServiceExecutionLink", "ServicePageLink", "ServiceWorkflowLink"]
 
@@ -103,3 +108,26 @@ class ServicePageLink(ServiceLink):
     """Button to the page of the service that shows the task's subject."""
 
     name = "Service"
+
+
+#: A longer text is not an address.
+_MAX_CHARS = 2_000
+_EXECUTION_ADDRESS = r"(https?://.+?)/workflow/([^/?#]+)/executions/([^/?#]+)"
+
+
+class ExecutionAddress(NamedTuple):
+    """The parts of the address of an execution's page."""
+
+    base_url: str
+    workflow_id: str
+    execution_id: str
+
+
+def read_execution_url(url: object) -> ExecutionAddress | None:
+    """Read an address that ``execution_url`` of the module ``service`` returned; None for any other text."""
+    if not isinstance(url, str) or len(url) > _MAX_CHARS:
+        return None
+    found = re.fullmatch(_EXECUTION_ADDRESS, url)
+    if not found or not all(map(is_plain_id, found.group(2, 3))):
+        return None
+    return ExecutionAddress(found[1], found[2], found[3])

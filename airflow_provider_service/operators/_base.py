@@ -1,29 +1,228 @@
-"""The base class of all operators: connection, hook, links, and checks of arguments."""
+"""The base class of all operators: connection, hook, links, and checks of arguments.
+
+Template fields with special handling: secrets that are never shown, and text that is not rendered.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.providers.common.compat.sdk import BaseOperator
+from airflow.providers.common.compat.sdk import AirflowFailException, BaseOperator, mask_secret
 
-from airflow_provider_service._airflow.arguments import CheckedArguments, require, require_context
-from airflow_provider_service._airflow.attempts import failure_reported
-from airflow_provider_service._airflow.fail_without_retry import fail_without_retry
-from airflow_provider_service._airflow.task_arguments import as_rendered
+from airflow_provider_service._airflow.arguments import (
+    CheckedArguments,
+    as_rendered,
+    has_template,
+    require,
+    require_context,
+)
+from airflow_provider_service._airflow.attempts import fail_without_retry, failure_reported
+from airflow_provider_service.client._http.redaction import hidden
+from airflow_provider_service.client._values import MAX_NESTING, is_too_deep
 from airflow_provider_service.links.service import page_url
-from airflow_provider_service.operators._rendering import revealed
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
+    from airflow_provider_service._airflow.arguments import TaskArguments, Templated
     from airflow_provider_service._airflow.references import Alternatives
-    from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
     from airflow_provider_service.hooks.service import ServiceHook
     from airflow_provider_service.links.service import ServiceLink
+
+
+class Sealed:
+    """A rendered value that stays hidden wherever Airflow shows rendered fields, and in tracebacks."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = hidden(value)
+
+    def reveal(self) -> Any:
+        """Return the value."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return "***"
+
+
+def _sealing_partial(kind: type[Any]) -> type[Any]:
+    """Extend Airflow's class for ``partial``, so that arguments that differ between mapped tasks are sealed too."""
+
+    class Sealing(kind):  # type: ignore[misc]
+        __slots__ = ()
+
+        def expand(self, **kwargs: Any) -> Any:
+            return super().expand(**_sealed_in(kwargs, self.operator_class.sealed_fields))
+
+        def expand_kwargs(self, kwargs: Any, **options: Any) -> Any:
+            fields = self.operator_class.sealed_fields
+            if isinstance(kwargs, (list, tuple)):
+                kwargs = [_sealed_in(one, fields) if isinstance(one, Mapping) else one for one in kwargs]
+            return super().expand_kwargs(kwargs, **options)
+
+    return Sealing
+
+
+class SealedFieldsMixin:
+    """Mixin for operators with template fields that hold secrets.
+
+    Airflow stores the arguments of a task with its DAG, so literal text is hidden as soon as it is given. Airflow also
+    stores the rendered fields before the task executes, so templates are hidden as soon as they are rendered.
+    """
+
+    #: Template fields whose values are hidden.
+    sealed_fields: Sequence[str] = ()
+
+    @classmethod
+    def partial(cls, **kwargs: Any) -> Any:
+        """Set the arguments that all mapped tasks share; those that differ are sealed when they are given."""
+        partial = super().partial(**_sealed_in(kwargs, cls.sealed_fields))  # type: ignore[misc]
+        # Airflow always instantiates its own class, and its objects take no further attributes.
+        partial.__class__ = _sealing_partial(type(partial))
+        return partial
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, _sealed(name, value) if name in self.sealed_fields else value)
+
+    def _do_render_template_fields(self, parent: Any, *args: Any, **kwargs: Any) -> None:
+        # The only rendering method that plain and mapped tasks share.
+        super()._do_render_template_fields(parent, *args, **kwargs)  # type: ignore[misc]
+        for name in self.sealed_fields:
+            value = revealed(getattr(parent, name))
+            if value is not None:
+                mask_all(value)
+                setattr(parent, name, Sealed(value))
+
+
+class VerbatimFieldsMixin:
+    """Mixin for operators with template fields whose text contains braces that are not Airflow's.
+
+    In such a field, the output of another task is resolved and the path of a file is replaced by its content, but text
+    is not rendered. A path outside Airflow's template folders is read only if the DAG file itself names it.
+    """
+
+    #: Template fields whose text is not rendered.
+    verbatim_fields: Sequence[str] = ()
+    _paths_of_dag_file: frozenset[str] = frozenset()
+
+    def resolve_template_files(self) -> None:
+        """Remember the paths that the DAG file names; Airflow calls this when it parses the file, before tasks run."""
+        values = (getattr(self, name) for name in self.verbatim_fields)
+        self._paths_of_dag_file = frozenset(value for value in values if isinstance(value, str))
+        super().resolve_template_files()  # type: ignore[misc]
+
+    def _do_render_template_fields(self, parent: Any, *args: Any, **kwargs: Any) -> None:
+        for name in self.verbatim_fields:
+            setattr(parent, name, verbatim(getattr(parent, name)))
+        super()._do_render_template_fields(parent, *args, **kwargs)  # type: ignore[misc]
+        # Airflow itself reads only files that the DAG file names, not those of mapped fields or of a task's output.
+        for name in self.verbatim_fields:
+            setattr(parent, name, _content_of_path(getattr(parent, name), parent))
+
+
+def is_path(value: Any, endings: Sequence[str]) -> bool:
+    """Whether a value of a template field is the path of a file with one of these endings."""
+    return isinstance(value, str) and value.endswith(tuple(endings)) and "\n" not in value
+
+
+def _content_of_path(value: Any, task: Any) -> Any:
+    """Return the content of the file that the value names, or the value itself if it is not the path of a file.
+
+    :raises AirflowFailException: only the DAG file may name this file, or it cannot be read as text.
+    """
+    if not is_path(value, task.template_ext):
+        return value
+    folders = template_folders(task)
+    try:
+        found = next((file for folder in folders or [Path()] if (file := folder / value).is_file()), None)
+        if found is None:
+            return value
+        is_own = value in task._paths_of_dag_file or _is_below(found, folders)
+        text = found.read_text(encoding="utf-8") if is_own else ""
+    except UnicodeDecodeError as error:
+        raise AirflowFailException(f"the file {value!r} is not UTF-8 text") from error
+    except OSError as error:
+        raise AirflowFailException(f"the file {value!r} cannot be read: {error.strerror}") from error
+    if not is_own:
+        raise AirflowFailException(
+            f"the file {value!r} is outside the DAG's folder and its template_searchpath; only the DAG file itself can "
+            "name it, in a task that is not mapped, and not the output of another task"
+        )
+    return text
+
+
+def _is_below(file: Path, folders: Sequence[Path]) -> bool:
+    real = file.resolve()
+    return any(real.is_relative_to(folder.resolve()) for folder in folders)
+
+
+def template_folders(task: Any) -> list[Path]:
+    """Return the folders in which Airflow looks for files of a task, beginning with that of the DAG file."""
+    loader = task.get_template_env().loader
+    return [Path(folder) for folder in getattr(loader, "searchpath", ())]
+
+
+def verbatim(value: Any) -> Any:
+    """Return the value with all text marked as literal; the output of other tasks in it is still resolved."""
+    from airflow.providers.common.compat.sdk import literal
+
+    if isinstance(value, str):
+        return literal(value)
+    if isinstance(value, dict):
+        return {name: verbatim(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [verbatim(inner) for inner in value]
+    return value
+
+
+def _sealed_in(arguments: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
+    return {name: _sealed(name, value) if name in fields else value for name, value in arguments.items()}
+
+
+def _sealed(name: str, value: Any) -> Any:
+    require(not is_too_deep(value), f"{name} must not be nested more than {MAX_NESTING} levels deep; nothing was done")
+    return sealed_literals(value)
+
+
+def sealed_literals(value: Any) -> Any:
+    """Seal all text in a value, except templates."""
+    if isinstance(value, str):
+        return value if has_template(value) else Sealed(value)
+    return _inside(value, sealed_literals)
+
+
+def revealed(value: Any) -> Any:
+    """Return a value with everything in it unsealed."""
+    return revealed(value.reveal()) if isinstance(value, Sealed) else _inside(value, revealed)
+
+
+def _inside(value: Any, change: Callable[[Any], Any]) -> Any:
+    if isinstance(value, Mapping):
+        return {name: change(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [change(inner) for inner in value]
+    return value
+
+
+def mask_all(value: Any) -> None:
+    """Mask all text in a value in the logs of the task."""
+    for text in _texts(value):
+        mask_secret(str(text))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, Sequence):
+        for inner in value:
+            yield from _texts(inner)
 
 
 #: Template fields that say on what a task acts, or must not act. Of those that belong together, one suffices.

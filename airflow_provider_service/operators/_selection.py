@@ -1,14 +1,21 @@
-"""Base class for operators on executions that are selected by workflow and time."""
+"""Base class for operators on executions that are selected by workflow and time.
+
+Base class and helpers for operators on workflows: id, link and result.
+
+Workflow definitions as arguments of operators: templates in paths are rendered, definitions are not.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_service._airflow.arguments import (
     SECONDS_OR_ZERO,
+    as_rendered,
     optional,
     read_choices,
     read_moment,
@@ -16,16 +23,26 @@ from airflow_provider_service._airflow.arguments import (
     require,
     require_flag,
 )
-from airflow_provider_service._airflow.references import OPTIONAL_WORKFLOW, PROJECT
-from airflow_provider_service._airflow.task_arguments import as_rendered
+from airflow_provider_service._airflow.references import OPTIONAL_WORKFLOW, PROJECT, WORKFLOW
 from airflow_provider_service.client._clock import clock
-from airflow_provider_service.links.service import EXECUTIONS_PAGE, WORKFLOW_EXECUTIONS_PAGE, ServicePageLink
-from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.client.errors import ServiceInvalidRequestError
+from airflow_provider_service.links.service import (
+    EXECUTIONS_PAGE,
+    WORKFLOW_EXECUTIONS_PAGE,
+    WORKFLOW_PAGE,
+    ServicePageLink,
+    ServiceWorkflowLink,
+)
+from airflow_provider_service.operators._base import ServiceBaseOperator, template_folders, verbatim
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+    from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.task_arguments import Duration, Templated
+    from airflow_provider_service._airflow.arguments import Duration, TaskArguments, Templated
+    from airflow_provider_service._airflow.references import Alternatives, Reference
+    from airflow_provider_service.client.models import Workflow
+    from airflow_provider_service.operators.results import WorkflowResult
 
 
 def _narrowing_project(all_workflows: bool, project_id: str | None, project_name: str | None) -> None:
@@ -99,3 +116,126 @@ class SelectedExecutionsOperator(ServiceBaseOperator):
         if self.older_than is None:
             return read_moment("started_before", self.started_before)
         return clock().utcnow() - timedelta(seconds=read_seconds("older_than", self.older_than, or_zero=True))
+
+
+class ServiceWorkflowOperator(ServiceBaseOperator):
+    """Base class for operators on one workflow, given by its id or name.
+
+    :param workflow_id: id of the workflow; give either the id or the name.
+    :param workflow_name: exact name of the workflow; archived ones do not count.
+    :param project_id: id of the project in which to look up the name; None (the default) for any project.
+    :param project_name: exact name of that project, instead of its id.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
+    """
+
+    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, *WORKFLOW.fields, *PROJECT.fields)
+    references: ClassVar[Sequence[Alternatives]] = (WORKFLOW, PROJECT)
+    #: How the workflow is found.
+    reference: ClassVar[Reference] = WORKFLOW
+    operator_extra_links = (ServiceWorkflowLink(),)
+
+    def __init__(
+        self,
+        *,
+        workflow_id: Templated[str | None] = None,
+        workflow_name: Templated[str | None] = None,
+        project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.workflow_id = as_rendered(workflow_id)
+        self.workflow_name = as_rendered(workflow_name)
+        self.project_id = as_rendered(project_id)
+        self.project_name = as_rendered(project_name)
+
+    @cached_property
+    def target_id(self) -> str:
+        """Id of the workflow, looked up if only its name was given."""
+        return self.reference.required_id_in(self, self.hook)
+
+    def link(self, context: Context) -> str:
+        """Point the task's link at the workflow and return the address."""
+        return self.link_to(context, ServiceWorkflowLink(), WORKFLOW_PAGE, self.target_id)
+
+    def change(self, context: Context, call: Callable[[], Workflow], state: str) -> WorkflowResult:
+        """Make a call that changes the workflow, and return the state of the workflow."""
+        try:
+            workflow = call()
+        except ServiceInvalidRequestError:
+            # The workflow exists, and its page shows why the change was refused.
+            self.link(context)
+            raise
+        url = self.link(context)
+        self.log.info("Workflow %s (%s) %s: %s", workflow.id, workflow.name, state, url)
+        return summary(workflow, url)
+
+
+def summary(workflow: Workflow, url: str) -> WorkflowResult:
+    """Return the summary of a workflow, as a task returns it."""
+    return {
+        "workflow_id": workflow.id,
+        "name": workflow.name,
+        "active": workflow.active,
+        "archived": bool(workflow.is_archived),
+        "version_id": workflow.active_version_id,
+        "url": url,
+    }
+
+
+def outcome_of(before: Workflow | None, after: Workflow, is_updated: bool) -> str:
+    """Return what a deployment did to a workflow."""
+    if before is None:
+        return "created"
+    if is_updated:
+        return "updated"
+    if before.active != after.active:
+        return "activated" if after.active else "deactivated"
+    return "unchanged"
+
+
+_ADDRESS = "://"
+
+
+class DefinitionsMixin:
+    """Mixin for operators whose argument ``source`` holds definitions, or paths of folders and files that do.
+
+    The expressions ``{{ ... }}`` in a definition belong to the service, so only paths are rendered.
+    """
+
+    #: Template fields in which definitions are not rendered.
+    definition_fields: Sequence[str] = ("source",)
+    source: Any
+
+    def _do_render_template_fields(self, parent: Any, *args: Any, **kwargs: Any) -> None:
+        parent.source = _unrendered(parent.source)
+        super()._do_render_template_fields(parent, *args, **kwargs)  # type: ignore[misc]
+
+    def located(self) -> Any:
+        """Return the source, with relative paths resolved against the folder of the DAG file."""
+        is_many = isinstance(self.source, (list, tuple))
+        return [from_dag_folder(one, self) for one in self.source] if is_many else from_dag_folder(self.source, self)
+
+
+def _unrendered(value: Any) -> Any:
+    if isinstance(value, Mapping) or _is_json(value):
+        return verbatim(value)
+    return [_unrendered(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def _is_json(value: Any) -> bool:
+    return (
+        isinstance(value, str)
+        and value.lstrip()[:1] in ("{", "[")
+        and not value.lstrip().startswith(("{{", "{%", "{#"))
+    )
+
+
+def from_dag_folder(value: Any, task: Any) -> Any:
+    """Resolve a relative path against the folder of the DAG file; return any other value unchanged."""
+    is_path = isinstance(value, str) and _ADDRESS not in value and not _is_json(value)
+    if not is_path or Path(value).is_absolute():
+        return value
+    folders = template_folders(task)
+    return str(next((found for folder in folders if (found := folder / value).exists()), Path(value)))

@@ -1,23 +1,108 @@
-"""Base classes for operators on one data table, with its lookup and its link."""
+"""Base classes for operators on one data table, with its lookup and its link.
+
+Report to Airflow and OpenLineage which data tables operators read and write.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_service._airflow.arguments import as_list
+from airflow_provider_service._airflow.arguments import as_list, as_rendered
 from airflow_provider_service._airflow.references import DATA_TABLE, PROJECT, data_table_in
-from airflow_provider_service._airflow.task_arguments import as_rendered
 from airflow_provider_service.links.service import DATA_TABLE_PAGE, ServiceDataTableLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.operators._lineage import TableLineageOperator
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
+    from airflow_provider_service._airflow.arguments import TaskArguments, Templated
+    from airflow_provider_service._core.lineage import Lineage
     from airflow_provider_service.client.models import DataTable
+
+
+_WRITTEN = ("inserted", "updated")
+
+
+class TableLineageOperator(ServiceBaseOperator):
+    """Base class for operators on one data table, which is an input or an output of the task."""
+
+    #: Whether the operator writes the table; otherwise it reads it.
+    writes_table: ClassVar[bool] = False
+    data_table_id: str | None
+    _table: DataTable | None = None
+    _result: dict[str, Any] | None = None
+
+    def other_lineage(self) -> Lineage | None:
+        """Return the inputs and outputs of the task besides the table; none by default."""
+        return None
+
+    def note_result(self, context: Context, result: Any) -> None:
+        """Keep the result for lineage, and emit an asset event if the task has written the table."""
+        self._result = result
+        if self.is_writing and self._table is not None:
+            counts = {name: value for name, value in result.items() if isinstance(value, int) and name != "preview"}
+            self._emit_asset(context, self._table.id, counts)
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether the task writes the table; a preview only shows what would be written."""
+        return self.writes_table and not getattr(self, "preview", False)
+
+    def get_openlineage_facets_on_start(self) -> Lineage | None:
+        """Return the lineage that is known before the task runs, for Airflow's OpenLineage provider."""
+        return self._lineage()
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
+        """Return the lineage of a task that has succeeded or failed, for Airflow's OpenLineage provider."""
+        return self._lineage()
+
+    def _lineage(self) -> Lineage | None:
+        from airflow_provider_service._core import lineage
+
+        result = lineage.empty()
+        if result is None:
+            return None
+        table_id = self.data_table_id if self._table is None else self._table.id
+        if table_id is not None:
+            dataset = lineage.table_dataset(
+                self.hook.config.base_url,
+                table_id,
+                is_output=self.is_writing,
+                types=self._types(),
+                written=self._written(),
+            )
+            (result.outputs if self.is_writing else result.inputs).append(dataset)
+        other = self.other_lineage()
+        return result if other is None else result.merge(other)
+
+    def _types(self) -> dict[str, str] | None:
+        from airflow_provider_service._core.rows.values import column_types
+
+        if self._table is None:
+            return None
+        types = column_types(self._table)
+        added = (self._result or {}).get("added_columns") or ()
+        return types if set(added) <= types.keys() else None  # the types of added columns are not known
+
+    def _written(self) -> int | None:
+        counts = [self._result[name] for name in _WRITTEN if name in self._result] if self._result else []
+        return sum(counts) if counts and None not in counts else None
+
+    def _emit_asset(self, context: Context, table_id: str, extra: dict[str, Any]) -> None:
+        from airflow.providers.common.compat.sdk import Asset, AssetAlias
+
+        from airflow_provider_service.assets.service import data_table_asset
+
+        if not self.outlets:
+            return
+        asset = data_table_asset(self.hook.config.base_url, table_id)
+        for outlet in self.outlets:
+            if isinstance(outlet, AssetAlias):
+                context["outlet_events"][outlet].add(asset, extra=extra)
+            elif isinstance(outlet, Asset) and outlet.uri == asset.uri:
+                context["outlet_events"][outlet].extra.update(extra)
 
 
 def given_rows(rows: object) -> list[Any]:

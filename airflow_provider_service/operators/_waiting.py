@@ -15,7 +15,7 @@ from airflow_provider_service.operators._base import ServiceBaseOperator
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_service._airflow.task_arguments import Duration, OnVanished
+    from airflow_provider_service._airflow.arguments import Duration, OnVanished
     from airflow_provider_service._core.waits.outcome import Outcome
     from airflow_provider_service._core.waits.watch import Wait
 

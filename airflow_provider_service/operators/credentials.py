@@ -8,22 +8,28 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service._airflow.arguments import one_of, refuse, require, require_flag, require_mapping, required
+from airflow_provider_service._airflow.arguments import (
+    as_rendered,
+    one_of,
+    refuse,
+    require,
+    require_flag,
+    require_mapping,
+    required,
+)
 from airflow_provider_service._airflow.references import CREDENTIAL, PROJECT
-from airflow_provider_service._airflow.task_arguments import as_rendered
 from airflow_provider_service.client._http.redaction import hidden
 from airflow_provider_service.client._lookup import find_credential, get_credential
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.links.service import CREDENTIALS_PAGE, ServicePageLink
-from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.operators._rendering import SealedFieldsMixin, mask_all, revealed
+from airflow_provider_service.operators._base import SealedFieldsMixin, ServiceBaseOperator, mask_all, revealed
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
+    from airflow_provider_service._airflow.arguments import TaskArguments, Templated
     from airflow_provider_service._airflow.references import Alternatives
-    from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
     from airflow_provider_service.client.models import Credential
     from airflow_provider_service.operators.results import CredentialResult
 

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service._airflow.arguments import OPTIONAL_FLAG, require
+from airflow_provider_service._airflow.arguments import OPTIONAL_FLAG, as_rendered, require
 from airflow_provider_service._airflow.references import OPTIONAL_WORKFLOW, PARENT_FOLDER, PROJECT
-from airflow_provider_service._airflow.task_arguments import as_rendered
 from airflow_provider_service.client._lookup import find_workflow
 from airflow_provider_service.client.errors import (
     ServiceConflictError,
@@ -16,15 +15,14 @@ from airflow_provider_service.client.errors import (
     ServiceInvalidRequestError,
 )
 from airflow_provider_service.links.service import WORKFLOW_PAGE, ServiceWorkflowLink
-from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.operators._rendering import VerbatimFieldsMixin, is_path
-from airflow_provider_service.operators._workflow import outcome_of, summary
+from airflow_provider_service.operators._base import ServiceBaseOperator, VerbatimFieldsMixin, is_path
+from airflow_provider_service.operators._selection import outcome_of, summary
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
+    from airflow_provider_service._airflow.arguments import TaskArguments, Templated
     from airflow_provider_service.client.models import Workflow
     from airflow_provider_service.operators.results import CreateOrUpdateWorkflowResult
 

@@ -8,8 +8,15 @@ from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_service._airflow.arguments import as_list, one_of, read_count, require, require_flag, some_of
-from airflow_provider_service._airflow.task_arguments import as_rendered
+from airflow_provider_service._airflow.arguments import (
+    as_list,
+    as_rendered,
+    one_of,
+    read_count,
+    require,
+    require_flag,
+    some_of,
+)
 from airflow_provider_service.client._constraints import ENDED_STATUSES
 from airflow_provider_service.operators._selection import SelectedExecutionsOperator
 
@@ -17,7 +24,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.task_arguments import Duration, TaskArguments, Templated
+    from airflow_provider_service._airflow.arguments import Duration, TaskArguments, Templated
     from airflow_provider_service.client.errors import ServiceNotFoundError
     from airflow_provider_service.client.models import Execution
     from airflow_provider_service.operators.results import DeleteExecutionsResult, StopSelectionResult

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from airflow_provider_service._airflow.arguments import OPTIONAL_FLAG, require_flag
+from airflow_provider_service._airflow.arguments import OPTIONAL_FLAG, as_rendered, require_flag
 from airflow_provider_service._airflow.references import (
     MAPPING,
     OPTIONAL_DESTINATION_PROJECT,
@@ -14,19 +14,18 @@ from airflow_provider_service._airflow.references import (
     PARENT_FOLDER,
     PROJECT,
 )
-from airflow_provider_service._airflow.task_arguments import as_rendered
 from airflow_provider_service._core.reports.report import require_report_place, write_report
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.links.service import WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.operators._definitions import DefinitionsMixin, from_dag_folder
+from airflow_provider_service.operators._selection import DefinitionsMixin, from_dag_folder
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
+    from airflow_provider_service._airflow.arguments import TaskArguments, Templated
     from airflow_provider_service._airflow.references import Alternatives
-    from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
     from airflow_provider_service._core.instances.mapping import InstanceMapping
     from airflow_provider_service._core.instances.source import Source
     from airflow_provider_service.operators.results import DeployResult, ExportResult

@@ -10,7 +10,10 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
 from airflow_provider_service._airflow.arguments import (
+    BATCH_BYTES,
+    BATCH_ROWS,
     as_list,
+    as_rendered,
     one_of,
     read_count,
     require,
@@ -18,7 +21,6 @@ from airflow_provider_service._airflow.arguments import (
     require_one_of,
     text_or_texts,
 )
-from airflow_provider_service._airflow.task_arguments import BATCH_BYTES, BATCH_ROWS, as_rendered
 from airflow_provider_service._core.rows.options import (
     CHANGE_STRATEGIES,
     ON_DUPLICATE,
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
+    from airflow_provider_service._airflow.arguments import TaskArguments, Templated
     from airflow_provider_service._core.rows.options import ChangeStrategy, OnDuplicate, OnStoredDuplicates
     from airflow_provider_service.client.models import DataTable
     from airflow_provider_service.operators.table_results import (

@@ -6,6 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._airflow.arguments import (
+    DAY_SECONDS,
+    FAULT_TOLERANCE_SECONDS,
+    ON_RETRY,
+    POLL_SECONDS,
+    STARTS,
+    as_rendered,
     has_template,
     one_of,
     optional,
@@ -15,24 +21,15 @@ from airflow_provider_service._airflow.arguments import (
 )
 from airflow_provider_service._airflow.references import PROJECT, WORKFLOW
 from airflow_provider_service._airflow.settings import DEFAULT_DEFERRABLE
-from airflow_provider_service._airflow.task_arguments import (
-    DAY_SECONDS,
-    FAULT_TOLERANCE_SECONDS,
-    ON_RETRY,
-    POLL_SECONDS,
-    STARTS,
-    as_rendered,
-)
 from airflow_provider_service.client._constraints import MODES
-from airflow_provider_service.operators._rendering import SealedFieldsMixin, revealed
+from airflow_provider_service.operators._base import SealedFieldsMixin, revealed
 from airflow_provider_service.operators._starting import ServiceStartingOperator
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.connection import WebhookHeaders
-    from airflow_provider_service._airflow.task_arguments import (
+    from airflow_provider_service._airflow.arguments import (
         Duration,
         OnRetry,
         OnVanished,
@@ -41,6 +38,7 @@ if TYPE_CHECKING:
         TaskArguments,
         Templated,
     )
+    from airflow_provider_service._airflow.connection import WebhookHeaders
     from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
     from airflow_provider_service._core.runs.output import WantedOutput
     from airflow_provider_service.client._constraints import Mode

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, cast
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service._airflow.arguments import as_texts, read_seconds, require, require_choice, require_flag
-from airflow_provider_service._airflow.task_arguments import LONG_CALL_SECONDS, as_rendered
+from airflow_provider_service._airflow.arguments import (
+    LONG_CALL_SECONDS,
+    as_rendered,
+    as_texts,
+    read_seconds,
+    require,
+    require_choice,
+    require_flag,
+)
 from airflow_provider_service.client.errors import ServiceApiError, ServiceConflictError
 from airflow_provider_service.links.service import SOURCE_CONTROL_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
@@ -19,7 +26,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.task_arguments import Duration, TaskArguments, Templated
+    from airflow_provider_service._airflow.arguments import Duration, TaskArguments, Templated
     from airflow_provider_service.client.models import SourceControlledFile
     from airflow_provider_service.operators.results import SourceControlResult
 

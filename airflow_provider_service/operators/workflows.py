@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from airflow_provider_service._airflow.arguments import as_texts, one_of, require, require_flag
+from airflow_provider_service._airflow.arguments import as_rendered, as_texts, one_of, require, require_flag
 from airflow_provider_service._airflow.references import (
     DESTINATION_PROJECT,
     PROJECT,
@@ -14,16 +14,15 @@ from airflow_provider_service._airflow.references import (
     WORKFLOW_TO_ARCHIVE,
     WORKFLOW_TO_UNARCHIVE,
 )
-from airflow_provider_service._airflow.task_arguments import as_rendered
 from airflow_provider_service.client._lookup import create_tag, find_workflow
 from airflow_provider_service.client.errors import ServiceInvalidRequestError
-from airflow_provider_service.operators._workflow import ServiceWorkflowOperator
+from airflow_provider_service.operators._selection import ServiceWorkflowOperator
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
+    from airflow_provider_service._airflow.arguments import TaskArguments, Templated
     from airflow_provider_service.client.models import Tag, Workflow
     from airflow_provider_service.operators.results import TransferWorkflowResult, WorkflowResult, WorkflowTagsResult
 

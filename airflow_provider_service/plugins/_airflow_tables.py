@@ -34,12 +34,13 @@ from airflow_provider_service._core.pages.executions import TaskExecution, Workf
 from airflow_provider_service._core.pages.task_view import AttemptView, Evidence, TaskView
 from airflow_provider_service._core.runs.attempt import STATE_KEY, key_of
 from airflow_provider_service.client._clock import clock
-from airflow_provider_service.links._execution_address import ExecutionAddress, read_execution_url
 from airflow_provider_service.links.service import (
     EXECUTION_PAGE,
     WORKFLOW_PAGE,
+    ExecutionAddress,
     ServiceExecutionLink,
     page_url,
+    read_execution_url,
 )
 
 if TYPE_CHECKING:

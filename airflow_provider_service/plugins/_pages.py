@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.pages.rendering import Part
     from airflow_provider_service._core.pages.task_view import TaskView
     from airflow_provider_service.client import ServiceConfig
-    from airflow_provider_service.links._execution_address import ExecutionAddress
+    from airflow_provider_service.links.service import ExecutionAddress
 
 
 #: Seconds for which the page of a task that has started nothing does not test its connection again.

@@ -7,6 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from airflow_provider_service._airflow.arguments import (
+    FAULT_TOLERANCE_SECONDS,
+    ON_VANISHED,
+    POLL_SECONDS,
+    as_rendered,
     one_of,
     optional,
     read_count,
@@ -14,25 +18,18 @@ from airflow_provider_service._airflow.arguments import (
     require_context,
     require_output,
 )
-from airflow_provider_service._airflow.attempts import failure_reported, kept, push_execution
-from airflow_provider_service._airflow.fail_without_retry import fail_without_retry
+from airflow_provider_service._airflow.attempts import fail_without_retry, failure_reported, kept, push_execution
 from airflow_provider_service._airflow.settings import DEFAULT_DEFERRABLE
-from airflow_provider_service._airflow.task_arguments import (
-    FAULT_TOLERANCE_SECONDS,
-    ON_VANISHED,
-    POLL_SECONDS,
-    as_rendered,
-)
 from airflow_provider_service._core.waits.outcome import Outcome, broken, settle
 from airflow_provider_service._core.waits.watch import Wait
 from airflow_provider_service.client._clock import clock
-from airflow_provider_service.links._execution_address import read_execution_url
 from airflow_provider_service.links.service import (
     WORKFLOW_PAGE,
     ServiceExecutionLink,
     ServiceWorkflowLink,
     execution_url,
     page_url,
+    read_execution_url,
 )
 from airflow_provider_service.sensors._base import LAST_SECONDS, Ended, ServiceBaseSensor
 
@@ -40,7 +37,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, PokeReturnValue
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.task_arguments import (
+    from airflow_provider_service._airflow.arguments import (
         Duration,
         OnVanished,
         ReturnOutput,

@@ -1,23 +1,61 @@
-"""A simulated service, in which a test creates workflows and then checks what ran."""
+"""A simulated service, in which a test creates workflows and then checks what ran.
+
+Read the payload that a task passed to a run, without the fields that the service and the task add.
+
+Pass triggers through Airflow's database to a triggerer, and their events back to the task.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import math
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, get_args
 
+from airflow.triggers.base import BaseTrigger
+
 from airflow_provider_service._airflow.arguments import read_seconds, require, require_choice
+from airflow_provider_service._core.runs.searching import RUN_KEY_FIELD
+from airflow_provider_service.client._clock import clock
 from airflow_provider_service.simulator import _samples as samples
-from airflow_provider_service.testing._payloads import payload_of
 
 if TYPE_CHECKING:
     from airflow_provider_service.simulator import ServiceSimulator
     from airflow_provider_service.simulator._engine.engine import Execution
     from airflow_provider_service.simulator._samples import TriggerKind
     from airflow_provider_service.simulator._stores.workflows import Workflow
+
+
+# Fields that the service and the task add to those of a form.
+_ADDED_TO_FORMS = {"submittedAt", "formMode", RUN_KEY_FIELD}
+
+
+def payload_of(execution: Execution) -> Any:
+    """Return the payload of a run, as its trigger received it; None for a schedule or a manual trigger."""
+    initial = execution.run.initial
+    if initial is None:
+        return {}
+    items = [item["json"] for item in initial.items]
+    first = items[0] if items else {}
+    kind = initial.node["type"].rpartition(".")[2]
+    if kind in ("scheduleTrigger", "manualTrigger"):
+        return None
+    if kind == "formTrigger":
+        return {name: value for name, value in first.items() if name not in _ADDED_TO_FORMS}
+    if kind == "chatTrigger":
+        return first.get("chatInput")
+    if kind == "executeWorkflowTrigger":
+        return items if len(items) > 1 else first
+    is_call = isinstance(first, dict) and {"headers", "query", "body"} <= first.keys()
+    if not is_call:
+        return first
+    return first["query"] if first["body"] == {} else first["body"]
+
 
 #: Stands for any payload.
 ANY: Any = object()
@@ -196,3 +234,63 @@ def _times(number: int) -> str:
 
 def _as_run(execution: Execution) -> SimulatedRun:
     return SimulatedRun(str(execution.id), execution.status, payload_of(execution))
+
+
+try:
+    from airflow.sdk.serde import deserialize, serialize
+except ImportError:  # before Airflow 3.2
+    from airflow.serialization.serde import deserialize, serialize  # type: ignore[no-redef,import-not-found,unused-ignore]
+
+Stored = tuple[str, dict[str, Any]]
+
+
+def as_stored(trigger: BaseTrigger) -> Stored:
+    """Return a trigger as the database holds it: its class path, and its arguments as JSON."""
+    path, arguments = trigger.serialize()
+    return path, json.loads(json.dumps(serialize(arguments)))
+
+
+def from_stored(path: str, arguments: dict[str, Any]) -> Any:
+    """Recreate a trigger from the database, as the triggerer does."""
+    module, _, name = path.rpartition(".")
+    restored: Any = deserialize(arguments)
+    return getattr(import_module(module), name)(**restored)
+
+
+def revived(trigger: BaseTrigger) -> Any:
+    """Return a trigger after its way through the database."""
+    return from_stored(*as_stored(trigger))
+
+
+class TooLateError(Exception):
+    """A trigger had no event in time."""
+
+
+async def first_event(trigger: BaseTrigger, limit: timedelta | None = None) -> Any:
+    """Return the payload of a trigger's first event, as it arrives at the task.
+
+    :param limit: how long the trigger may take; None for as long as it likes.
+    :raises AssertionError: the trigger ends without an event.
+    :raises TooLateError: it takes longer than the limit.
+    """
+    seconds, began = math.inf if limit is None else limit.total_seconds(), clock().now()
+    try:
+        # In real time, in which triggers of other providers wait.
+        async with asyncio.timeout(None if limit is None else seconds) as real:
+            async for event in trigger.run():
+                if clock().now() - began > seconds:
+                    raise TooLateError
+                return as_xcom(event.payload)
+    except TimeoutError:
+        if not real.expired():
+            raise
+        raise TooLateError from None
+    raise AssertionError("the trigger ended without an event")
+
+
+def as_xcom(value: Any) -> Any:
+    """Return a value after its way through the database.
+
+    :raises TypeError: Airflow cannot store the value.
+    """
+    return deserialize(json.loads(json.dumps(serialize(value))))

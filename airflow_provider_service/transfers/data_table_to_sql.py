@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._airflow.arguments import (
+    as_rendered,
     one_of,
     optional,
     require,
@@ -13,7 +14,6 @@ from airflow_provider_service._airflow.arguments import (
     require_mapping,
     text_or_texts,
 )
-from airflow_provider_service._airflow.task_arguments import as_rendered
 from airflow_provider_service._core.rows.options import LOAD_MODES, chosen_mode, require_row_filter
 from airflow_provider_service.transfers._loading import ServiceUnloadTableOperator
 from airflow_provider_service.transfers._sql import require_column_name, require_table_name
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
+    from airflow_provider_service._airflow.arguments import TaskArguments, Templated
     from airflow_provider_service._core.lineage import Lineage
     from airflow_provider_service._core.rows.options import LoadMode
     from airflow_provider_service.operators.table_results import TableToSqlResult

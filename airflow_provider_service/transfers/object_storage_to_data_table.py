@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.task_arguments import Templated
+    from airflow_provider_service._airflow.arguments import Templated
     from airflow_provider_service._core.lineage import Lineage
     from airflow_provider_service._core.object_storage import StoredPath
     from airflow_provider_service._core.rows.source_rows import NoteColumns

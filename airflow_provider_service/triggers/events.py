@@ -13,7 +13,7 @@ from airflow_provider_service._core.events.selection import Selection
 from airflow_provider_service.client._constraints import ENDED_STATUSES
 
 if TYPE_CHECKING:
-    from airflow_provider_service._airflow.task_arguments import Duration, ReturnOutput
+    from airflow_provider_service._airflow.arguments import Duration, ReturnOutput
     from airflow_provider_service._core.events.poll import EventPoll, PolledExecutions
     from airflow_provider_service._core.runs.output import WantedOutput
 

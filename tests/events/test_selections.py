@@ -10,7 +10,7 @@ import pytest
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.testing._stored_triggers import revived
+from airflow_provider_service.testing._service import revived
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
 from tests import airflow_features
 from tests.waits.driving import in_event_loop, until

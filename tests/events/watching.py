@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.testing._stored_triggers import revived
+from airflow_provider_service.testing._service import revived
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
 from tests.waits.driving import until
 

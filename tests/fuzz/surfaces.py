@@ -44,7 +44,7 @@ from airflow_provider_service.operators.workflows import ServiceActivateWorkflow
 from airflow_provider_service.sensors.execution import ServiceExecutionSensor
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.testing import run_task
-from airflow_provider_service.testing._stored_triggers import first_event, revived
+from airflow_provider_service.testing._service import first_event, revived
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
 from airflow_provider_service.triggers.execution import ServiceExecutionTrigger
 from airflow_provider_service.triggers.health import ServiceWorkflowHealthTrigger

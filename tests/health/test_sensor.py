@@ -11,7 +11,7 @@ from airflow.providers.common.compat.sdk import TaskDeferred
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.sensors.health import ServiceWorkflowHealthSensor
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.testing._stored_triggers import as_stored
+from airflow_provider_service.testing._service import as_stored
 from airflow_provider_service.triggers.health import ServiceWorkflowHealthTrigger
 from tests.waits.driving import SENSOR_MODES, Ending, Mode, TaskInstance, run_to_end
 

@@ -15,8 +15,7 @@ from airflow.providers.common.compat.sdk import DAG, AirflowFailException
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.get_provider_info import get_provider_info
 from airflow_provider_service.links.service import ServiceLink
-from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.operators._rendering import revealed
+from airflow_provider_service.operators._base import ServiceBaseOperator, revealed
 from airflow_provider_service.operators.generic import ServiceOperator
 from airflow_provider_service.transfers._loading import ServiceLoadTableOperator
 from tests.results import result_type

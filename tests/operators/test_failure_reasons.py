@@ -19,7 +19,7 @@ from airflow_provider_service.client.errors import ServiceError, ServiceTaskKill
 from airflow_provider_service.links.service import ServiceExecutionLink
 from airflow_provider_service.operators.credentials import ServiceCreateCredentialOperator
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
-from airflow_provider_service.testing._context import FakeStateStore
+from airflow_provider_service.testing._tasks import FakeStateStore
 
 
 def reported(error: Exception, **more: Any) -> dict[str, Any]:

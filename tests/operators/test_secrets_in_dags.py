@@ -9,7 +9,7 @@ import pytest
 from airflow.providers.common.compat.sdk import DAG
 from airflow.serialization import serialized_objects
 
-from airflow_provider_service.operators._rendering import revealed
+from airflow_provider_service.operators._base import revealed
 from airflow_provider_service.operators.credentials import ServiceUpdateCredentialOperator
 from airflow_provider_service.operators.desired_state import ServiceEnsureVariablesOperator
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator

@@ -15,7 +15,7 @@ from airflow.providers.common.compat.sdk import DAG, BaseSensorOperator
 from airflow_provider_service.decorators.run_workflow import service_workflow_task
 from airflow_provider_service.get_provider_info import get_provider_info
 from airflow_provider_service.notifications.workflow import ServiceNotifier
-from airflow_provider_service.operators._rendering import revealed
+from airflow_provider_service.operators._base import revealed
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from tests.operators.test_every_operator import OPERATORS, given_together
 

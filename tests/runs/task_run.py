@@ -16,7 +16,7 @@ from typing import Any
 from airflow.providers.common.compat.sdk import TaskDeferred
 
 from airflow_provider_service.client._clock import clock
-from airflow_provider_service.testing._stored_triggers import first_event, revived
+from airflow_provider_service.testing._service import first_event, revived
 from tests.airflow_features import AIRFLOW
 from tests.results import check_result
 

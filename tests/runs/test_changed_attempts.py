@@ -12,7 +12,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferr
 from airflow_provider_service.client._clock import using
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.testing._stored_triggers import first_event, revived
+from airflow_provider_service.testing._service import first_event, revived
 from tests.set_clock import SetClock
 
 from .conftest import MakeRun, connect

@@ -15,7 +15,7 @@ from airflow.providers.common.compat.sdk import TaskDeferred
 from airflow_provider_service.client.errors import ServiceExecutionFailedError
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.testing._stored_triggers import as_stored
+from airflow_provider_service.testing._service import as_stored
 from tests.waits.driving import polls_of
 
 from . import victims

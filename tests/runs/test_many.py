@@ -11,7 +11,7 @@ import pytest
 from airflow.providers.common.compat.sdk import TaskDeferred
 
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.testing._stored_triggers import first_event, revived
+from airflow_provider_service.testing._service import first_event, revived
 
 from .conftest import MakeRun
 from .workflows import DONE, WITH_ID, held, put, started_with, statuses, wait, webhook

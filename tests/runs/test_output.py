@@ -17,7 +17,7 @@ from airflow_provider_service.client._http.redaction import redacted
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.testing._stored_triggers import first_event, revived
+from airflow_provider_service.testing._service import first_event, revived
 
 from .conftest import MakeRun, connect
 from .workflows import DONE, WITH_ID, answers_as, calls, put, puts_out, unchecked, wait, webhook

@@ -14,7 +14,7 @@ from airflow_provider_service.client import errors
 from airflow_provider_service.client.errors import ServiceExecutionFailedError, ServiceRunNotStartedError
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator, ServiceStopExecutionOperator
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.testing._stored_triggers import as_stored, first_event, revived
+from airflow_provider_service.testing._service import as_stored, first_event, revived
 
 from .conftest import MakeRun, connect
 from .cutting import cut_off, end_each

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from airflow_provider_service._core.runs import searching
-from airflow_provider_service.testing._stored_triggers import Stored, first_event, from_stored
+from airflow_provider_service.testing._service import Stored, first_event, from_stored
 
 from .task_run import TaskRun
 

@@ -25,7 +25,7 @@ from airflow_provider_service.client._clock import clock
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.sensors.execution import ServiceExecutionSensor
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.testing._stored_triggers import first_event, revived
+from airflow_provider_service.testing._service import first_event, revived
 from airflow_provider_service.testing._tasks import AirflowRescheduleException
 from airflow_provider_service.triggers.execution import ServiceExecutionTrigger
 from tests.airflow_features import AIRFLOW

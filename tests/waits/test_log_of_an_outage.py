@@ -16,7 +16,7 @@ from airflow_provider_service._core.waits.poller import Waiter
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceTimeoutError
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.testing._stored_triggers import first_event
+from airflow_provider_service.testing._service import first_event
 from airflow_provider_service.triggers.source_control import ServiceSourceControlTrigger
 
 from .driving import (

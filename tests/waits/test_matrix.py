@@ -14,7 +14,7 @@ from airflow.providers.common.compat.sdk import TaskDeferred
 
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.testing._stored_triggers import revived
+from airflow_provider_service.testing._service import revived
 from tests import airflow_features
 
 from .cases import (

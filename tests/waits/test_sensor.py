@@ -24,8 +24,8 @@ from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.sensors.execution import ServiceExecutionSensor
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.testing import run_task
-from airflow_provider_service.testing._context import FakeStateStore
-from airflow_provider_service.testing._stored_triggers import first_event, revived
+from airflow_provider_service.testing._service import first_event, revived
+from airflow_provider_service.testing._tasks import FakeStateStore
 from tests.runs.workflows import put, puts_out, webhook
 
 from .driving import SENSOR_MODES, Meanwhile, Mode, TaskInstance, polls_of, run_to_end

@@ -14,7 +14,7 @@ from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.sensors.source_control import ServiceSourceControlSensor
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.testing._stored_triggers import as_stored, first_event, revived
+from airflow_provider_service.testing._service import as_stored, first_event, revived
 from airflow_provider_service.triggers import _polling
 from airflow_provider_service.triggers._polling import LAST_POLL_SECONDS, POLLS_AT_A_TIME
 from airflow_provider_service.triggers.source_control import ServiceSourceControlTrigger

@@ -18,7 +18,7 @@ from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.testing._stored_triggers import as_stored, first_event, from_stored, revived
+from airflow_provider_service.testing._service import as_stored, first_event, from_stored, revived
 from airflow_provider_service.triggers.source_control import ServiceSourceControlTrigger
 from tests.airflow_features import AIRFLOW
 

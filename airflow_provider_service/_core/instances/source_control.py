@@ -7,8 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
-from airflow_provider_service._airflow.arguments import as_texts, require, require_choice
-from airflow_provider_service._airflow.task_arguments import SourceControlDirection, SourceControlState
+from airflow_provider_service._airflow.arguments import (
+    SourceControlDirection,
+    SourceControlState,
+    as_texts,
+    require,
+    require_choice,
+)
 from airflow_provider_service.links.service import SOURCE_CONTROL_PAGE, page_url
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from airflow_provider_service.client._clock import clock
 from airflow_provider_service.links.service import EXECUTION_PAGE, WORKFLOW_PAGE, page_url
 
 if TYPE_CHECKING:
-    from airflow_provider_service.links._execution_address import ExecutionAddress
+    from airflow_provider_service.links.service import ExecutionAddress
 
 #: Number of executions on one page, and of days in a plot.
 SHOWN, DAYS = 50, 14

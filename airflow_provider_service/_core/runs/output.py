@@ -38,7 +38,7 @@ from airflow_provider_service.client.errors import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_service._airflow.task_arguments import ReturnOutput
+    from airflow_provider_service._airflow.arguments import ReturnOutput
     from airflow_provider_service._core.runs.request import MakeHeaders, RunRequest
     from airflow_provider_service.client import ServiceClient, ServiceConfig
     from airflow_provider_service.client._client import Resources

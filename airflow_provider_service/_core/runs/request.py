@@ -16,8 +16,8 @@ from airflow_provider_service.client._webhook_conflicts import naming_the_holder
 from airflow_provider_service.client.resources._webhooks import methods_of
 
 if TYPE_CHECKING:
+    from airflow_provider_service._airflow.arguments import OnRetry, Start
     from airflow_provider_service._airflow.connection import WebhookHeaders
-    from airflow_provider_service._airflow.task_arguments import OnRetry, Start
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client._constraints import Mode
     from airflow_provider_service.client.models import Workflow
