@@ -48,7 +48,7 @@ def test_a_backup_names_the_workflow_and_holds_all_others(
     assert made["counts"]["workflows"] == 1
     what, why = f"workflow 'odd' with the id '{odd}'", f"{field} of nodes[0] of its definition must be {expected}"
     assert left_out(made)[what] == why
-    [warning] = [one.getMessage() for one in caplog.records if one.levelname == "WARNING" and "gaps" in one.name]
+    [warning] = [one.getMessage() for one in caplog.records if one.levelname == "WARNING" and "references" in one.name]
     assert warning == f"Left out: {what}: {why}"
     execute(ServiceRestoreOperator, path=path, service_conn_id="production")
     assert [one.name for one in second_client.workflows.list()] == ["good"]
