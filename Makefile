@@ -132,11 +132,12 @@ test-floors: $(READY) ## test the client with the lowest versions of all depende
 release: $(RELEASE) ## build wheel, sdist and bill of materials into dist and check them (DOCUMENTATION_URL, REPOSITORY_URL; AIRFLOW="2.11 3.3": on some)
 	$(BIN)/python -m scripts.release $(AIRFLOW)
 
-lint: $(READY) ## ruff with the Airflow rules, mypy strict on the package, the layers of its imports
+lint: $(READY) ## ruff with the Airflow rules, mypy strict on the package, the layers of its imports, the budgets of its rooms
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m scripts.budgets
 
 format: $(READY) ## write the code as ruff wants it
 	$(BIN)/ruff check --fix .
