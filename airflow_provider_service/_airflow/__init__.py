@@ -1,1 +1,1 @@
-"""The provider's link to Airflow: arguments, connections, settings and metrics. Not public."""
+"""The provider's link to Airflow: connections, settings, metrics and the state of attempts. Not public."""

@@ -16,19 +16,19 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service._airflow.arguments import FAULT_TOLERANCE_SECONDS, LEAST_POLL_SECONDS
-from airflow_provider_service._airflow.references import PROJECT, WORKFLOW
 from airflow_provider_service._cli.deploying import check_arguments
 from airflow_provider_service._cli.performing import DONE, FAILED, connected
 from airflow_provider_service._cli.screen import UsageError, require_text
+from airflow_provider_service._core.arguments import FAULT_TOLERANCE_SECONDS, LEAST_POLL_SECONDS
+from airflow_provider_service._core.references import PROJECT, WORKFLOW
 from airflow_provider_service._core.runs.output import NodeLog
 from airflow_provider_service._core.text_table import cut
 from airflow_provider_service._core.waits.watch import Wait, poll_here
 from airflow_provider_service.client._clock import clock
 
 if TYPE_CHECKING:
-    from airflow_provider_service._airflow.arguments import ReturnOutput
     from airflow_provider_service._cli.screen import Screen
+    from airflow_provider_service._core.arguments import ReturnOutput
     from airflow_provider_service._core.runs.output import WantedOutput
     from airflow_provider_service._core.waits.outcome import Outcome
     from airflow_provider_service.client import ServiceClient

@@ -21,7 +21,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import IO, Any
 from uuid import uuid4
 
-from airflow_provider_service._airflow.arguments import refuse, require
+from airflow_provider_service._core.arguments import refuse, require
 from airflow_provider_service.client.errors import ServiceError, ServiceInputError
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from airflow.providers.common.compat.sdk import DecoratedOperator, determine_kwargs, task_decorator_factory
 
-from airflow_provider_service._airflow.arguments import require
+from airflow_provider_service._core.arguments import require
 from airflow_provider_service.operators._base import sealed_literals
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 

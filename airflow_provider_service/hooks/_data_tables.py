@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service._airflow.references import DATA_TABLE, PROJECT, data_table_in
+from airflow_provider_service._core.references import DATA_TABLE, PROJECT, data_table_in
 from airflow_provider_service._core.rows.batches import Progress
 from airflow_provider_service._core.rows.files import chosen_types
 from airflow_provider_service._core.rows.frames import arrow_table, pandas_frame, rows_in

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowException, get_current_context
 
-from airflow_provider_service._airflow.arguments import (
+from airflow_provider_service._core.arguments import (
     FAULT_TOLERANCE_SECONDS,
     ON_VANISHED,
     read_seconds,
@@ -37,7 +37,7 @@ from airflow_provider_service.client.resources import Executions
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_service._airflow.arguments import OnVanished
+    from airflow_provider_service._core.arguments import OnVanished
     from airflow_provider_service._core.runs.output import WantedOutput
     from airflow_provider_service._core.runs.request import RunRequest
     from airflow_provider_service._core.runs.searching import CallTag

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook, mask_secret
 
-from airflow_provider_service._airflow.arguments import DAY_SECONDS, POLL_SECONDS, STARTS, require_choice, require_flag
 from airflow_provider_service._airflow.attempts import fail_without_retry
 from airflow_provider_service._airflow.connection import config_of, connection_of, no_connection
-from airflow_provider_service._airflow.references import PROJECT, WORKFLOW
+from airflow_provider_service._core.arguments import DAY_SECONDS, POLL_SECONDS, STARTS, require_choice, require_flag
 from airflow_provider_service._core.connection_check import check_connection
+from airflow_provider_service._core.references import PROJECT, WORKFLOW
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client._client import Resources
 from airflow_provider_service.client.errors import ServiceConfigError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Connection, Context
 
-    from airflow_provider_service._airflow.arguments import OnVanished, ReturnOutput, Start
+    from airflow_provider_service._core.arguments import OnVanished, ReturnOutput, Start
     from airflow_provider_service.client import ServiceConfig
     from airflow_provider_service.client._constraints import Mode
     from airflow_provider_service.client._http.encoding import FileSource

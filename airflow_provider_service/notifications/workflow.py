@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.notifier import BaseNotifier
 
-from airflow_provider_service._airflow.arguments import require_flag
-from airflow_provider_service._airflow.references import PROJECT, WORKFLOW
+from airflow_provider_service._core.arguments import require_flag
+from airflow_provider_service._core.references import PROJECT, WORKFLOW
 from airflow_provider_service.client._values import one_line, shown
 
 if TYPE_CHECKING:

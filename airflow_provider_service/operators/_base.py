@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import AirflowFailException, BaseOperator, mask_secret
 
-from airflow_provider_service._airflow.arguments import (
+from airflow_provider_service._airflow.attempts import fail_without_retry, failure_reported
+from airflow_provider_service._core.arguments import (
     CheckedArguments,
     as_rendered,
     has_template,
     require,
     require_context,
 )
-from airflow_provider_service._airflow.attempts import fail_without_retry, failure_reported
 from airflow_provider_service.client._http.redaction import hidden
 from airflow_provider_service.client._values import MAX_NESTING, is_too_deep
 from airflow_provider_service.links.service import page_url
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import TaskArguments, Templated
-    from airflow_provider_service._airflow.references import Alternatives
+    from airflow_provider_service._core.arguments import TaskArguments, Templated
+    from airflow_provider_service._core.references import Alternatives
     from airflow_provider_service.hooks.service import ServiceHook
     from airflow_provider_service.links.service import ServiceLink
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_service._airflow.arguments import (
+from airflow_provider_service._core.arguments import (
     SECONDS_OR_ZERO,
     as_rendered,
     optional,
@@ -23,7 +23,7 @@ from airflow_provider_service._airflow.arguments import (
     require,
     require_flag,
 )
-from airflow_provider_service._airflow.references import OPTIONAL_WORKFLOW, PROJECT, WORKFLOW
+from airflow_provider_service._core.references import OPTIONAL_WORKFLOW, PROJECT, WORKFLOW
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceInvalidRequestError
 from airflow_provider_service.links.service import (
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import Duration, TaskArguments, Templated
-    from airflow_provider_service._airflow.references import Alternatives, Reference
+    from airflow_provider_service._core.arguments import Duration, TaskArguments, Templated
+    from airflow_provider_service._core.references import Alternatives, Reference
     from airflow_provider_service.client.models import Workflow
     from airflow_provider_service.operators.results import WorkflowResult
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_service._airflow.arguments import as_list, as_rendered
-from airflow_provider_service._airflow.references import DATA_TABLE, PROJECT, data_table_in
+from airflow_provider_service._core.arguments import as_list, as_rendered
+from airflow_provider_service._core.references import DATA_TABLE, PROJECT, data_table_in
 from airflow_provider_service.links.service import DATA_TABLE_PAGE, ServiceDataTableLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import TaskArguments, Templated
+    from airflow_provider_service._core.arguments import TaskArguments, Templated
     from airflow_provider_service._core.lineage import Lineage
     from airflow_provider_service.client.models import DataTable
 

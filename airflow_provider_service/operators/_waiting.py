@@ -6,8 +6,8 @@ import math
 import threading
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service._airflow.arguments import SECONDS_OR_ZERO, read_seconds, require_flag
 from airflow_provider_service._airflow.attempts import push_execution
+from airflow_provider_service._core.arguments import SECONDS_OR_ZERO, read_seconds, require_flag
 from airflow_provider_service.client.errors import ServiceTaskKilledError
 from airflow_provider_service.links.service import WORKFLOW_PAGE, ServiceExecutionLink, ServiceWorkflowLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
@@ -15,7 +15,7 @@ from airflow_provider_service.operators._base import ServiceBaseOperator
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_service._airflow.arguments import Duration, OnVanished
+    from airflow_provider_service._core.arguments import Duration, OnVanished
     from airflow_provider_service._core.waits.outcome import Outcome
     from airflow_provider_service._core.waits.watch import Wait
 

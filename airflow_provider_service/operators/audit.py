@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service._airflow.arguments import LONG_CALL_SECONDS, as_rendered, read_seconds
+from airflow_provider_service._core.arguments import LONG_CALL_SECONDS, as_rendered, read_seconds
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.links.service import WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import Duration, TaskArguments, Templated
+    from airflow_provider_service._core.arguments import Duration, TaskArguments, Templated
     from airflow_provider_service.operators.results import AuditResult
 
 __all__ = ["ServiceGenerateAuditOperator"]

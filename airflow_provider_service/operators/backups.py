@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from airflow_provider_service._airflow.arguments import (
+from airflow_provider_service._core.arguments import (
     OPTIONAL_FLAG,
     as_rendered,
     optional,
@@ -13,7 +13,7 @@ from airflow_provider_service._airflow.arguments import (
     require_choice,
     require_flag,
 )
-from airflow_provider_service._airflow.references import MAPPING
+from airflow_provider_service._core.references import MAPPING
 from airflow_provider_service._core.reports.report import require_report_place, write_report
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.links.service import WORKFLOWS_PAGE, ServicePageLink
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import TaskArguments, Templated
-    from airflow_provider_service._airflow.references import Alternatives
+    from airflow_provider_service._core.arguments import TaskArguments, Templated
     from airflow_provider_service._core.instances.restore_reading import StoredBackup
+    from airflow_provider_service._core.references import Alternatives
     from airflow_provider_service.operators.results import BackupResult, RestoreResult
 
 __all__ = ["ServiceBackupOperator", "ServiceRestoreOperator"]

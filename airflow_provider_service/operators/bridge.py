@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from airflow_provider_service._airflow.arguments import as_rendered
-from airflow_provider_service._airflow.references import PROJECT
+from airflow_provider_service._core.arguments import as_rendered
+from airflow_provider_service._core.references import PROJECT
 from airflow_provider_service.links.service import WORKFLOW_PAGE, ServiceWorkflowLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import TaskArguments, Templated
-    from airflow_provider_service._airflow.references import Alternatives
+    from airflow_provider_service._core.arguments import TaskArguments, Templated
+    from airflow_provider_service._core.references import Alternatives
     from airflow_provider_service.operators.results import BridgeResult
 
 __all__ = ["ServiceInstallBridgeOperator"]

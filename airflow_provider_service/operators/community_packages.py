@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from airflow_provider_service._airflow.arguments import LONG_CALL_SECONDS, OPTIONAL_FLAG, as_rendered, read_seconds
+from airflow_provider_service._core.arguments import LONG_CALL_SECONDS, OPTIONAL_FLAG, as_rendered, read_seconds
 from airflow_provider_service.links.service import COMMUNITY_PACKAGES_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import Duration, TaskArguments, Templated
+    from airflow_provider_service._core.arguments import Duration, TaskArguments, Templated
     from airflow_provider_service.client.models import CommunityPackage
     from airflow_provider_service.operators.results import CommunityPackageResult
 

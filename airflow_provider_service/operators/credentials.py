@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service._airflow.arguments import (
+from airflow_provider_service._core.arguments import (
     as_rendered,
     one_of,
     refuse,
@@ -17,7 +17,7 @@ from airflow_provider_service._airflow.arguments import (
     require_mapping,
     required,
 )
-from airflow_provider_service._airflow.references import CREDENTIAL, PROJECT
+from airflow_provider_service._core.references import CREDENTIAL, PROJECT
 from airflow_provider_service.client._http.redaction import hidden
 from airflow_provider_service.client._lookup import find_credential, get_credential
 from airflow_provider_service.client.errors import ServiceInputError
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import TaskArguments, Templated
-    from airflow_provider_service._airflow.references import Alternatives
+    from airflow_provider_service._core.arguments import TaskArguments, Templated
+    from airflow_provider_service._core.references import Alternatives
     from airflow_provider_service.client.models import Credential
     from airflow_provider_service.operators.results import CredentialResult
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from airflow_provider_service._airflow.arguments import as_rendered, one_of
-from airflow_provider_service._airflow.references import PROJECT
+from airflow_provider_service._core.arguments import as_rendered, one_of
+from airflow_provider_service._core.references import PROJECT
 from airflow_provider_service.client._lookup import get_data_table
 from airflow_provider_service.client.errors import ServiceConflictError, ServiceForbiddenError
 from airflow_provider_service.operators._table import TableLinkedOperator
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import TaskArguments, Templated
+    from airflow_provider_service._core.arguments import TaskArguments, Templated
     from airflow_provider_service.client.models import DataTable
     from airflow_provider_service.operators.table_results import DataTableResult
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service._airflow.arguments import OPTIONAL_FLAG, as_rendered, require
-from airflow_provider_service._airflow.references import OPTIONAL_WORKFLOW, PARENT_FOLDER, PROJECT
+from airflow_provider_service._core.arguments import OPTIONAL_FLAG, as_rendered, require
+from airflow_provider_service._core.references import OPTIONAL_WORKFLOW, PARENT_FOLDER, PROJECT
 from airflow_provider_service.client._lookup import find_workflow
 from airflow_provider_service.client.errors import (
     ServiceConflictError,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import TaskArguments, Templated
+    from airflow_provider_service._core.arguments import TaskArguments, Templated
     from airflow_provider_service.client.models import Workflow
     from airflow_provider_service.operators.results import CreateOrUpdateWorkflowResult
 

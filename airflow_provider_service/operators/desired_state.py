@@ -6,8 +6,8 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_service._airflow.arguments import as_rendered, require_flag
-from airflow_provider_service._airflow.references import PROJECT, Alternatives
+from airflow_provider_service._core.arguments import as_rendered, require_flag
+from airflow_provider_service._core.references import PROJECT, Alternatives
 from airflow_provider_service.links.service import TABLES_PAGE, VARIABLES_PAGE, WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import SealedFieldsMixin, ServiceBaseOperator, mask_all, revealed
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import TaskArguments, Templated
+    from airflow_provider_service._core.arguments import TaskArguments, Templated
     from airflow_provider_service._core.instances.desired_changes import DesiredStatePlan, Prune
     from airflow_provider_service.operators.results import EnsureResult
 

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_service._airflow.arguments import (
+from airflow_provider_service._core.arguments import (
     as_list,
     as_rendered,
     one_of,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import Duration, TaskArguments, Templated
+    from airflow_provider_service._core.arguments import Duration, TaskArguments, Templated
     from airflow_provider_service.client.errors import ServiceNotFoundError
     from airflow_provider_service.client.models import Execution
     from airflow_provider_service.operators.results import DeleteExecutionsResult, StopSelectionResult

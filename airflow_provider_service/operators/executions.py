@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service._airflow.arguments import (
+from airflow_provider_service._airflow.attempts import fail_without_retry, failure_reported, push_execution
+from airflow_provider_service._airflow.settings import DEFAULT_DEFERRABLE
+from airflow_provider_service._core.arguments import (
     DAY_SECONDS,
     FAULT_TOLERANCE_SECONDS,
     OPTIONAL_FLAG,
     POLL_SECONDS,
     one_of,
 )
-from airflow_provider_service._airflow.attempts import fail_without_retry, failure_reported, push_execution
-from airflow_provider_service._airflow.settings import DEFAULT_DEFERRABLE
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._constraints import ENDED_STATUSES
 from airflow_provider_service.links.service import EXECUTION_PAGE, ServiceExecutionLink
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import Duration, OnVanished, TaskArguments, Templated
+    from airflow_provider_service._core.arguments import Duration, OnVanished, TaskArguments, Templated
     from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
     from airflow_provider_service._core.waits.outcome import Outcome
     from airflow_provider_service.client.models import Execution

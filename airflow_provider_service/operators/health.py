@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from airflow.providers.common.compat.sdk import AirflowSkipException
 
-from airflow_provider_service._airflow.arguments import as_rendered, one_of, read_moment, require
+from airflow_provider_service._core.arguments import as_rendered, one_of, read_moment, require
 from airflow_provider_service._core.health.check import CHECKS, DAY, NAMES, REFERENCES, HealthCheck
 from airflow_provider_service._core.reports.report import require_report_place, write_report
 from airflow_provider_service.client.errors import ServiceUnhealthyError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import Duration, TaskArguments, Templated
+    from airflow_provider_service._core.arguments import Duration, TaskArguments, Templated
     from airflow_provider_service.operators.results import HealthResult
 
 __all__ = ["ServiceWorkflowHealthCheckOperator"]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
-from airflow_provider_service._airflow.arguments import as_rendered, read_moment
-from airflow_provider_service._airflow.references import PROJECT
+from airflow_provider_service._core.arguments import as_rendered, read_moment
+from airflow_provider_service._core.references import PROJECT
 from airflow_provider_service._core.reports.report import require_report_place, write_report
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.links.service import INSIGHTS_PAGE, ServicePageLink
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import TaskArguments, Templated
+    from airflow_provider_service._core.arguments import TaskArguments, Templated
     from airflow_provider_service.operators.results import InsightsResult
 
 __all__ = ["ServiceGetInsightsOperator"]

@@ -6,8 +6,8 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from airflow_provider_service._airflow.arguments import OPTIONAL_FLAG, as_rendered, require_flag
-from airflow_provider_service._airflow.references import (
+from airflow_provider_service._core.arguments import OPTIONAL_FLAG, as_rendered, require_flag
+from airflow_provider_service._core.references import (
     MAPPING,
     OPTIONAL_DESTINATION_PROJECT,
     OPTIONAL_TAG,
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import TaskArguments, Templated
-    from airflow_provider_service._airflow.references import Alternatives
+    from airflow_provider_service._core.arguments import TaskArguments, Templated
     from airflow_provider_service._core.instances.mapping import InstanceMapping
     from airflow_provider_service._core.instances.source import Source
+    from airflow_provider_service._core.references import Alternatives
     from airflow_provider_service.operators.results import DeployResult, ExportResult
 
 __all__ = ["ServiceDeployWorkflowsOperator", "ServiceExportWorkflowsOperator", "ServicePromoteWorkflowsOperator"]

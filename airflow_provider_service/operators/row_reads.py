@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service._airflow.arguments import as_rendered, read_count, require_flag
+from airflow_provider_service._core.arguments import as_rendered, read_count, require_flag
 from airflow_provider_service._core.rows.options import require_row_filter
 from airflow_provider_service.client._constraints import require_sortable
 from airflow_provider_service.operators._table import ServiceTableOperator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import TaskArguments, Templated
+    from airflow_provider_service._core.arguments import TaskArguments, Templated
     from airflow_provider_service._core.lineage import Lineage
     from airflow_provider_service._core.object_storage import StoredPath
     from airflow_provider_service.client.models import DataTable

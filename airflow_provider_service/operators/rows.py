@@ -9,7 +9,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
-from airflow_provider_service._airflow.arguments import (
+from airflow_provider_service._core.arguments import (
     BATCH_BYTES,
     BATCH_ROWS,
     as_list,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import TaskArguments, Templated
+    from airflow_provider_service._core.arguments import TaskArguments, Templated
     from airflow_provider_service._core.rows.options import ChangeStrategy, OnDuplicate, OnStoredDuplicates
     from airflow_provider_service.client.models import DataTable
     from airflow_provider_service.operators.table_results import (

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service._airflow.arguments import (
+from airflow_provider_service._airflow.settings import DEFAULT_DEFERRABLE
+from airflow_provider_service._core.arguments import (
     DAY_SECONDS,
     FAULT_TOLERANCE_SECONDS,
     ON_RETRY,
@@ -19,8 +20,7 @@ from airflow_provider_service._airflow.arguments import (
     require_flag,
     require_output,
 )
-from airflow_provider_service._airflow.references import PROJECT, WORKFLOW
-from airflow_provider_service._airflow.settings import DEFAULT_DEFERRABLE
+from airflow_provider_service._core.references import PROJECT, WORKFLOW
 from airflow_provider_service.client._constraints import MODES
 from airflow_provider_service.operators._base import SealedFieldsMixin, revealed
 from airflow_provider_service.operators._starting import ServiceStartingOperator
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import (
+    from airflow_provider_service._airflow.connection import WebhookHeaders
+    from airflow_provider_service._core.arguments import (
         Duration,
         OnRetry,
         OnVanished,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
         TaskArguments,
         Templated,
     )
-    from airflow_provider_service._airflow.connection import WebhookHeaders
     from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
     from airflow_provider_service._core.runs.output import WantedOutput
     from airflow_provider_service.client._constraints import Mode

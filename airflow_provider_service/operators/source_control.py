@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service._airflow.arguments import (
+from airflow_provider_service._core.arguments import (
     LONG_CALL_SECONDS,
     as_rendered,
     as_texts,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import Duration, TaskArguments, Templated
+    from airflow_provider_service._core.arguments import Duration, TaskArguments, Templated
     from airflow_provider_service.client.models import SourceControlledFile
     from airflow_provider_service.operators.results import SourceControlResult
 

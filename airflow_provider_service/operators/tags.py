@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service._airflow.arguments import as_rendered, one_of
+from airflow_provider_service._core.arguments import as_rendered, one_of
 from airflow_provider_service.client._lookup import create_tag
 from airflow_provider_service.links.service import WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import TaskArguments, Templated
+    from airflow_provider_service._core.arguments import TaskArguments, Templated
     from airflow_provider_service.operators.results import TagResult
 
 __all__ = ["ServiceCreateTagOperator"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service._airflow.arguments import as_list, as_rendered, repeated, require
+from airflow_provider_service._core.arguments import as_list, as_rendered, repeated, require
 from airflow_provider_service.links.service import USERS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import TaskArguments, Templated
+    from airflow_provider_service._core.arguments import TaskArguments, Templated
     from airflow_provider_service.client.models import Invitation
     from airflow_provider_service.operators.results import InviteUsersResult
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service._airflow.arguments import as_rendered, one_of, required
-from airflow_provider_service._airflow.references import PROJECT, VARIABLE
+from airflow_provider_service._core.arguments import as_rendered, one_of, required
+from airflow_provider_service._core.references import PROJECT, VARIABLE
 from airflow_provider_service.client._lookup import create_variable, find_variable, find_variable_by_id, get_variable
 from airflow_provider_service.client.errors import ServiceLookupError, ServiceNotFoundError
 from airflow_provider_service.links.service import VARIABLES_PAGE, ServicePageLink
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import TaskArguments, Templated
-    from airflow_provider_service._airflow.references import Alternatives
+    from airflow_provider_service._core.arguments import TaskArguments, Templated
+    from airflow_provider_service._core.references import Alternatives
     from airflow_provider_service.client.models import Variable
     from airflow_provider_service.operators.results import VariableResult
 

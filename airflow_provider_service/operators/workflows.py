@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from airflow_provider_service._airflow.arguments import as_rendered, as_texts, one_of, require, require_flag
-from airflow_provider_service._airflow.references import (
+from airflow_provider_service._core.arguments import as_rendered, as_texts, one_of, require, require_flag
+from airflow_provider_service._core.references import (
     DESTINATION_PROJECT,
     PROJECT,
     TAGS,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import TaskArguments, Templated
+    from airflow_provider_service._core.arguments import TaskArguments, Templated
     from airflow_provider_service.client.models import Tag, Workflow
     from airflow_provider_service.operators.results import TransferWorkflowResult, WorkflowResult, WorkflowTagsResult
 

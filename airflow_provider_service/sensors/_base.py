@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowSkipException, BaseOperator, BaseSensorOperator
 
-from airflow_provider_service._airflow.arguments import (
+from airflow_provider_service._airflow.attempts import fail_without_retry, failure_reported
+from airflow_provider_service._core.arguments import (
     LEAST_POLL_SECONDS,
     SECONDS_OR_ZERO,
     CheckedArguments,
@@ -21,7 +22,6 @@ from airflow_provider_service._airflow.arguments import (
     require_context,
     require_flag,
 )
-from airflow_provider_service._airflow.attempts import fail_without_retry, failure_reported
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.links.service import ServicePageLink
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, PokeReturnValue
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import Duration, SensorArguments, Templated
+    from airflow_provider_service._core.arguments import Duration, SensorArguments, Templated
     from airflow_provider_service._core.waits.conditions import Check, PollOutcome
 
 

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from airflow_provider_service._airflow.arguments import (
+from airflow_provider_service._airflow.attempts import fail_without_retry, failure_reported, kept, push_execution
+from airflow_provider_service._airflow.settings import DEFAULT_DEFERRABLE
+from airflow_provider_service._core.arguments import (
     FAULT_TOLERANCE_SECONDS,
     ON_VANISHED,
     POLL_SECONDS,
@@ -18,8 +20,6 @@ from airflow_provider_service._airflow.arguments import (
     require_context,
     require_output,
 )
-from airflow_provider_service._airflow.attempts import fail_without_retry, failure_reported, kept, push_execution
-from airflow_provider_service._airflow.settings import DEFAULT_DEFERRABLE
 from airflow_provider_service._core.waits.outcome import Outcome, broken, settle
 from airflow_provider_service._core.waits.watch import Wait
 from airflow_provider_service.client._clock import clock
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, PokeReturnValue
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import (
+    from airflow_provider_service._core.arguments import (
         Duration,
         OnVanished,
         ReturnOutput,

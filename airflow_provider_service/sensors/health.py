@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service._airflow.arguments import FAULT_TOLERANCE_SECONDS, as_rendered, require
 from airflow_provider_service._airflow.settings import DEFAULT_DEFERRABLE
+from airflow_provider_service._core.arguments import FAULT_TOLERANCE_SECONDS, as_rendered, require
 from airflow_provider_service._core.health.check import CHECKS, DAY, NAMES, POLL_SECONDS, HealthCheck
 from airflow_provider_service.sensors._base import PollingSensor
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import Duration, SensorArguments, Templated
+    from airflow_provider_service._core.arguments import Duration, SensorArguments, Templated
     from airflow_provider_service._core.health.reading import HealthPoll
 
 __all__ = ["ServiceWorkflowHealthSensor"]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from airflow.triggers.base import BaseTrigger
 
-from airflow_provider_service._airflow.arguments import read_seconds, require, require_choice
+from airflow_provider_service._core.arguments import read_seconds, require, require_choice
 from airflow_provider_service._core.runs.searching import RUN_KEY_FIELD
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.simulator import _samples as samples

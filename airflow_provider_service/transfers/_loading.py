@@ -9,14 +9,14 @@ from abc import abstractmethod
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service._airflow.arguments import as_rendered
+from airflow_provider_service._core.arguments import as_rendered
 from airflow_provider_service._core.rows.options import LOAD_CHECKS, chosen_mode, chosen_strategy, require_rejects
 from airflow_provider_service.operators._table import ServiceTableOperator
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import TaskArguments, Templated
+    from airflow_provider_service._core.arguments import TaskArguments, Templated
     from airflow_provider_service.client.models import DataTable
 
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import TaskArguments, Templated
+    from airflow_provider_service._core.arguments import TaskArguments, Templated
     from airflow_provider_service._core.object_storage import StoredPath
     from airflow_provider_service._core.rows.options import (
         ChangeStrategy,

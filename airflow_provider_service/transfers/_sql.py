@@ -15,7 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from airflow_provider_service._airflow.arguments import refuse, require
+from airflow_provider_service._core.arguments import refuse, require
 from airflow_provider_service._core.rows.batches import Progress
 from airflow_provider_service._core.rows.options import require_rows
 from airflow_provider_service._core.rows.source_rows import require_distinct

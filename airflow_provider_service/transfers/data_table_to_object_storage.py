@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from airflow_provider_service._airflow.arguments import as_rendered, require_flag
+from airflow_provider_service._core.arguments import as_rendered, require_flag
 from airflow_provider_service._core.rows.options import require_row_filter
 from airflow_provider_service.transfers._loading import ServiceUnloadTableOperator
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import TaskArguments, Templated
+    from airflow_provider_service._core.arguments import TaskArguments, Templated
     from airflow_provider_service._core.lineage import Lineage
     from airflow_provider_service._core.object_storage import StoredPath
     from airflow_provider_service.operators.table_results import TableToFileResult

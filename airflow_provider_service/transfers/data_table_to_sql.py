@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service._airflow.arguments import (
+from airflow_provider_service._core.arguments import (
     as_rendered,
     one_of,
     optional,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import TaskArguments, Templated
+    from airflow_provider_service._core.arguments import TaskArguments, Templated
     from airflow_provider_service._core.lineage import Lineage
     from airflow_provider_service._core.rows.options import LoadMode
     from airflow_provider_service.operators.table_results import TableToSqlResult

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from airflow_provider_service._airflow.arguments import require
+from airflow_provider_service._core.arguments import require
 from airflow_provider_service.transfers._loading import ServiceLoadTableOperator
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import Templated
+    from airflow_provider_service._core.arguments import Templated
     from airflow_provider_service._core.lineage import Lineage
     from airflow_provider_service._core.object_storage import StoredPath
     from airflow_provider_service._core.rows.source_rows import NoteColumns

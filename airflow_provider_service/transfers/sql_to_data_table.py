@@ -6,13 +6,13 @@ from collections.abc import Generator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service._airflow.arguments import as_rendered, read_count
+from airflow_provider_service._core.arguments import as_rendered, read_count
 from airflow_provider_service.transfers._loading import ServiceLoadTableOperator
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.arguments import Templated
+    from airflow_provider_service._core.arguments import Templated
     from airflow_provider_service._core.lineage import Lineage
     from airflow_provider_service._core.rows.source_rows import NoteColumns
     from airflow_provider_service.transfers._loading import LoadArguments

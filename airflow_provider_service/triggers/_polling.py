@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_0_PLUS, AIRFLOW_V_3_1_PLUS
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airflow_provider_service._airflow.arguments import LEAST_POLL_SECONDS, read_seconds
+from airflow_provider_service._core.arguments import LEAST_POLL_SECONDS, read_seconds
 from airflow_provider_service._core.daemon_threads import in_daemon_thread
 from airflow_provider_service._core.waits.conditions import PollOutcome, PollWatch, unreadable
 from airflow_provider_service.client._clock import clock

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.triggers import BaseEventTrigger
 from airflow.triggers.base import TriggerEvent
 
-from airflow_provider_service._airflow.arguments import read_seconds, refuse, require_output
+from airflow_provider_service._core.arguments import read_seconds, refuse, require_output
 from airflow_provider_service._core.events.selection import Selection
 from airflow_provider_service.client._constraints import ENDED_STATUSES
 
 if TYPE_CHECKING:
-    from airflow_provider_service._airflow.arguments import Duration, ReturnOutput
+    from airflow_provider_service._core.arguments import Duration, ReturnOutput
     from airflow_provider_service._core.events.poll import EventPoll, PolledExecutions
     from airflow_provider_service._core.runs.output import WantedOutput
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airflow_provider_service._airflow.arguments import (
+from airflow_provider_service._core.arguments import (
     FAULT_PAUSE_SECONDS,
     FAULT_TOLERANCE_SECONDS,
     LEAST_POLL_SECONDS,
@@ -30,7 +30,7 @@ from airflow_provider_service.client._clock import clock
 from airflow_provider_service.triggers._polling import until_it_may_fire
 
 if TYPE_CHECKING:
-    from airflow_provider_service._airflow.arguments import Duration, OnVanished
+    from airflow_provider_service._core.arguments import Duration, OnVanished
     from airflow_provider_service._core.waits.poller import Poller, Waiter
 
 __all__ = ["ServiceExecutionTrigger"]

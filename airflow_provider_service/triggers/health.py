@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow_provider_service._airflow.arguments import FAULT_TOLERANCE_SECONDS
+from airflow_provider_service._core.arguments import FAULT_TOLERANCE_SECONDS
 from airflow_provider_service._core.health.check import DAY, POLL_SECONDS, HealthCheck
 from airflow_provider_service._core.health.reading import HealthPoll
 from airflow_provider_service.triggers._polling import PollingTrigger

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from airflow_provider_service._airflow.arguments import FAULT_TOLERANCE_SECONDS
+from airflow_provider_service._core.arguments import FAULT_TOLERANCE_SECONDS
 from airflow_provider_service._core.instances.source_control import SourceControlCheck
 from airflow_provider_service.triggers._polling import PollingTrigger
 

@@ -9,9 +9,9 @@ from importlib import import_module
 
 import pytest
 
-from airflow_provider_service._airflow.arguments import STARTS
 from airflow_provider_service._cli.commands import COMMANDS, get_commands, parser
 from airflow_provider_service._cli.performing import _MODULES
+from airflow_provider_service._core.arguments import STARTS
 from tests import airflow_features
 
 

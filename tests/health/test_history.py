@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_service._airflow.arguments import MAX_SECONDS
+from airflow_provider_service._core.arguments import MAX_SECONDS
 from airflow_provider_service._core.health.check import MAX_SLICES, History
 from airflow_provider_service.client._constraints import ExecutionStatus
 

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service._airflow.references import Alternatives
+from airflow_provider_service._core.references import Alternatives
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client._lookup import get_data_table
 from airflow_provider_service.client.errors import ServiceInputError, ServiceLookupError

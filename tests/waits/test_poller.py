@@ -9,8 +9,8 @@ import math
 import pytest
 import requests_mock
 
-from airflow_provider_service._airflow.arguments import LEAST_POLL_SECONDS
 from airflow_provider_service._airflow.connection import config_for
+from airflow_provider_service._core.arguments import LEAST_POLL_SECONDS
 from airflow_provider_service._core.waits import poller
 from airflow_provider_service._core.waits.outcome import Outcome
 from airflow_provider_service._core.waits.poller import Waiter

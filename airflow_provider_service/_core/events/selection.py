@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_service._airflow.arguments import as_texts, require, require_flag, text_or_texts
-from airflow_provider_service._airflow.references import PROJECT, TAG, tag_name_in, workflows_with_tag
+from airflow_provider_service._core.arguments import as_texts, require, require_flag, text_or_texts
+from airflow_provider_service._core.references import PROJECT, TAG, tag_name_in, workflows_with_tag
 from airflow_provider_service._core.waits.watch import FaultTolerance
 from airflow_provider_service.client._lookup import get_workflow
 

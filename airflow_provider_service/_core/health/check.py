@@ -17,7 +17,7 @@ from math import ceil
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_service._airflow.arguments import (
+from airflow_provider_service._core.arguments import (
     Check,
     optional,
     read_count,
@@ -26,11 +26,11 @@ from airflow_provider_service._airflow.arguments import (
     require,
     require_flag,
 )
-from airflow_provider_service._airflow.references import OPTIONAL_TAG, OPTIONAL_WORKFLOW, PROJECT
+from airflow_provider_service._core.references import OPTIONAL_TAG, OPTIONAL_WORKFLOW, PROJECT
 from airflow_provider_service.client._constraints import ExecutionStatus
 
 if TYPE_CHECKING:
-    from airflow_provider_service._airflow.references import Reference
+    from airflow_provider_service._core.references import Reference
 
 
 #: The arguments that name workflows, a tag or a project. All are template fields.

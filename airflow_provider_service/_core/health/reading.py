@@ -16,9 +16,9 @@ from itertools import chain, islice
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_service._airflow.references import OPTIONAL_WORKFLOW, PROJECT, tag_name_in, workflows_with_tag
 from airflow_provider_service._core.health.check import History, Tally
 from airflow_provider_service._core.health.report import Health, Member
+from airflow_provider_service._core.references import OPTIONAL_WORKFLOW, PROJECT, tag_name_in, workflows_with_tag
 from airflow_provider_service._core.waits.conditions import PollResult
 from airflow_provider_service.client._models import in_utc
 from airflow_provider_service.client.errors import ServiceLookupError, ServiceNotOfferedError

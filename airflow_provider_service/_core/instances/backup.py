@@ -15,7 +15,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-from airflow_provider_service._airflow.arguments import require_source
+from airflow_provider_service._core.arguments import require_source
 from airflow_provider_service._core.instances.backup_archive import (
     CONTENTS,
     ENDING,

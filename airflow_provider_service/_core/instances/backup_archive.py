@@ -21,7 +21,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from airflow_provider_service._airflow.arguments import require
+from airflow_provider_service._core.arguments import require
 from airflow_provider_service._core.object_storage import require_path, stays_below
 from airflow_provider_service._core.rows.options import COLUMN_TYPES
 from airflow_provider_service.client._constraints import plain_id

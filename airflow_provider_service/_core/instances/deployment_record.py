@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service._airflow.arguments import refuse, require
+from airflow_provider_service._core.arguments import refuse, require
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.instances.references import Directory

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 
-from airflow_provider_service._airflow.arguments import as_texts, refuse, repeated, require, require_source
+from airflow_provider_service._core.arguments import as_texts, refuse, repeated, require, require_source
 from airflow_provider_service.client._http.redaction import hidden
 from airflow_provider_service.client._values import is_too_deep, shown, type_of
 from airflow_provider_service.client.errors import ServiceInputError, ServiceNotFoundError

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service._airflow.arguments import as_list, refuse, repeated, require, require_choice
+from airflow_provider_service._core.arguments import as_list, refuse, repeated, require, require_choice
 from airflow_provider_service._core.instances.desired_changes import (
     DesiredStateChange,
     DesiredStatePlan,

@@ -12,19 +12,19 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_service._airflow.arguments import as_texts, require, require_source
-from airflow_provider_service._airflow.references import (
+from airflow_provider_service._core.arguments import as_texts, require, require_source
+from airflow_provider_service._core.instances.deployment_record import is_deployment_record
+from airflow_provider_service._core.instances.matching import distinct_names
+from airflow_provider_service._core.instances.references import Gaps, Named, UnambiguousDirectory, with_references
+from airflow_provider_service._core.instances.source import LOSS, Source, code_apart, code_inside, file_stem
+from airflow_provider_service._core.object_storage import StoredFolder
+from airflow_provider_service._core.references import (
     OPTIONAL_DESTINATION_PROJECT,
     OPTIONAL_TAG,
     PROJECT,
     tag_name_in,
     workflows_with_tag,
 )
-from airflow_provider_service._core.instances.deployment_record import is_deployment_record
-from airflow_provider_service._core.instances.matching import distinct_names
-from airflow_provider_service._core.instances.references import Gaps, Named, UnambiguousDirectory, with_references
-from airflow_provider_service._core.instances.source import LOSS, Source, code_apart, code_inside, file_stem
-from airflow_provider_service._core.object_storage import StoredFolder
 from airflow_provider_service.client._definitions import UNSET, running
 from airflow_provider_service.client._lookup import get_project, get_workflow
 from airflow_provider_service.client.errors import ServiceInputError

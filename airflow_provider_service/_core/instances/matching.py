@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from airflow_provider_service._airflow.arguments import repeated
+from airflow_provider_service._core.arguments import repeated
 from airflow_provider_service._core.instances.references import Directory, Entry, Named, new_token
 from airflow_provider_service.client._constraints import NOT_PLAIN, is_plain_id, plain_id
 from airflow_provider_service.client._lookup import get_folder

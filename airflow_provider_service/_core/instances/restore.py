@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from airflow_provider_service._airflow.arguments import require_source
+from airflow_provider_service._core.arguments import require_source
 from airflow_provider_service._core.instances.apply import apply_plan
 from airflow_provider_service._core.instances.backup import Inventory
 from airflow_provider_service._core.instances.desired_changes import DesiredStatePlan

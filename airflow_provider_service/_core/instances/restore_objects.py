@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service._airflow.arguments import repeated, require
+from airflow_provider_service._core.arguments import repeated, require
 from airflow_provider_service._core.instances.backup import Inventory, hashed_rows
 from airflow_provider_service._core.instances.backup_archive import CredentialEntry, ProjectEntry, TableEntry
 from airflow_provider_service._core.instances.desired_changes import DesiredStateChange, DesiredStatePlan, Prune

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from airflow_provider_service._airflow.arguments import as_texts, repeated, require, require_choice
+from airflow_provider_service._core.arguments import as_texts, repeated, require, require_choice
 from airflow_provider_service._core.instances.backup_archive import (
     CONTENTS,
     TABLES,

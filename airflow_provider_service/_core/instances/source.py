@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
-from airflow_provider_service._airflow.arguments import as_list, require_source
+from airflow_provider_service._core.arguments import as_list, require_source
 from airflow_provider_service._core.object_storage import StoredFolder, stays_below
 from airflow_provider_service.client._constraints import plain_id
 from airflow_provider_service.client._definitions import parse_definition, read_definition

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
-from airflow_provider_service._airflow.arguments import (
+from airflow_provider_service._core.arguments import (
     SourceControlDirection,
     SourceControlState,
     as_texts,

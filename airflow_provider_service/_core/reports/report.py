@@ -24,7 +24,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_service._airflow.arguments import require
+from airflow_provider_service._core.arguments import require
 from airflow_provider_service.client._models import wire_time
 
 if TYPE_CHECKING:

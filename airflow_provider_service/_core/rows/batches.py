@@ -11,7 +11,7 @@ from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_service._airflow import metrics
-from airflow_provider_service._airflow.arguments import BATCH_BYTES, BATCH_ROWS
+from airflow_provider_service._core.arguments import BATCH_BYTES, BATCH_ROWS
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._http.encoding import encode_query, to_json
 from airflow_provider_service.client.errors import ServiceError, ServiceInsertInDoubtError

@@ -20,7 +20,7 @@ from io import TextIOWrapper
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Any
 
-from airflow_provider_service._airflow.arguments import as_texts, require
+from airflow_provider_service._core.arguments import as_texts, require
 from airflow_provider_service._core.object_storage import reading, require_path, require_place, whole_file
 from airflow_provider_service._core.rows.frames import (
     arrow_schema,

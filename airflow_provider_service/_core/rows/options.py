@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, TypedDict, get_args
 
-from airflow_provider_service._airflow.arguments import (
+from airflow_provider_service._core.arguments import (
     one_of,
     optional,
     require,
@@ -19,7 +19,7 @@ from airflow_provider_service._airflow.arguments import (
 from airflow_provider_service.client.errors import ServiceInputError
 
 if TYPE_CHECKING:
-    from airflow_provider_service._airflow.arguments import Check
+    from airflow_provider_service._core.arguments import Check
 
 #: What to do if several input rows have the same key.
 OnDuplicate = Literal["last", "fail"]

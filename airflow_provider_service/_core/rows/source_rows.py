@@ -12,7 +12,7 @@ from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service._airflow.arguments import repeated, require_mapping
+from airflow_provider_service._core.arguments import repeated, require_mapping
 from airflow_provider_service._core.rows.options import COLUMN_TYPES
 from airflow_provider_service._core.rows.upsert_plan import Key, key_of
 from airflow_provider_service._core.rows.values import check_columns, rounded_columns, typed_row

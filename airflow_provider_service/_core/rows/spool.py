@@ -9,7 +9,7 @@ from contextlib import closing
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service._airflow.arguments import BATCH_BYTES, BATCH_ROWS
+from airflow_provider_service._core.arguments import BATCH_BYTES, BATCH_ROWS
 from airflow_provider_service.client.errors import ServiceError
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from itertools import chain
 from typing import IO, TYPE_CHECKING, Any
 
 from airflow_provider_service._airflow import metrics
-from airflow_provider_service._airflow.arguments import require, require_mapping, text_or_texts
-from airflow_provider_service._airflow.references import PROJECT, data_table_in
+from airflow_provider_service._core.arguments import require, require_mapping, text_or_texts
 from airflow_provider_service._core.object_storage import require_place, whole_file
+from airflow_provider_service._core.references import PROJECT, data_table_in
 from airflow_provider_service._core.rows.batches import Progress, insert_in_batches
 from airflow_provider_service._core.rows.options import chosen_mode, require_rejects, require_rows
 from airflow_provider_service._core.rows.source_rows import (

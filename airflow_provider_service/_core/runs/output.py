@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tenacity import Retrying, retry_if_result, stop_after_attempt, wait_fixed
 
-from airflow_provider_service._airflow.arguments import OUTPUT_CHOICES, read_count, require, require_output
+from airflow_provider_service._core.arguments import OUTPUT_CHOICES, read_count, require, require_output
 from airflow_provider_service._core.object_storage import require_place, write_whole
 from airflow_provider_service._core.runs.searching import RUN_KEY_FIELD, RUN_KEY_HEADER
 from airflow_provider_service._core.text_table import cut, text_table
@@ -38,7 +38,7 @@ from airflow_provider_service.client.errors import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_service._airflow.arguments import ReturnOutput
+    from airflow_provider_service._core.arguments import ReturnOutput
     from airflow_provider_service._core.runs.request import MakeHeaders, RunRequest
     from airflow_provider_service.client import ServiceClient, ServiceConfig
     from airflow_provider_service.client._client import Resources

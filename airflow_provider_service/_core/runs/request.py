@@ -11,13 +11,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from airflow_provider_service._airflow.arguments import require
+from airflow_provider_service._core.arguments import require
 from airflow_provider_service.client._webhook_conflicts import naming_the_holder
 from airflow_provider_service.client.resources._webhooks import methods_of
 
 if TYPE_CHECKING:
-    from airflow_provider_service._airflow.arguments import OnRetry, Start
     from airflow_provider_service._airflow.connection import WebhookHeaders
+    from airflow_provider_service._core.arguments import OnRetry, Start
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client._constraints import Mode
     from airflow_provider_service.client.models import Workflow

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 from airflow_provider_service._airflow import metrics
-from airflow_provider_service._airflow.arguments import LEAST_POLL_SECONDS
 from airflow_provider_service._airflow.connection import config_for
+from airflow_provider_service._core.arguments import LEAST_POLL_SECONDS
 from airflow_provider_service._core.daemon_threads import in_daemon_thread
 from airflow_provider_service._core.waits.outcome import Outcome
 from airflow_provider_service._core.waits.watch import PAGE_RETRY_SECONDS, PollStatistics, Watch

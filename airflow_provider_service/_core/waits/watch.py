@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._airflow import metrics
-from airflow_provider_service._airflow.arguments import FAULT_PAUSE_SECONDS
+from airflow_provider_service._core.arguments import FAULT_PAUSE_SECONDS
 from airflow_provider_service._core.waits.outcome import Outcome, broken, judge, message_of_end
 from airflow_provider_service.client import errors
 from airflow_provider_service.client._clock import clock
@@ -24,7 +24,7 @@ from airflow_provider_service.client.errors import ServiceError
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from airflow_provider_service._airflow.arguments import OnVanished
+    from airflow_provider_service._core.arguments import OnVanished
     from airflow_provider_service._core.runs.output import NodeLog
     from airflow_provider_service.client import ServiceClient, ServiceConfig
     from airflow_provider_service.client.models import Execution

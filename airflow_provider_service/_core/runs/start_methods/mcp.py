@@ -14,7 +14,7 @@ from datetime import datetime
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from airflow_provider_service._airflow.arguments import require
+from airflow_provider_service._core.arguments import require
 from airflow_provider_service._core.runs.searching import (
     CLOCK_SKEW,
     KEY_IN_HEADERS,

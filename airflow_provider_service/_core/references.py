@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service._airflow.arguments import has_template, refuse, require, require_one_of
+from airflow_provider_service._core.arguments import has_template, refuse, require, require_one_of
 from airflow_provider_service.client import _lookup as lookup
 
 if TYPE_CHECKING:
