@@ -43,10 +43,7 @@ def push_execution(context: Context, execution_id: str, **known: datetime | str 
 
 
 def keep(context: Context, name: Literal["execution", "reason"], text: str) -> None:
-    """Keep a fact about the current attempt, if Airflow keeps the state of tasks. A failure to do so fails no task.
-
-    :param name: name of the fact: the page of the attempt's execution, or the reason why the attempt has failed.
-    """
+    """Keep a fact about the current attempt, if Airflow keeps the state of tasks. A failure to do so fails no task."""
     store = context.get("task_state_store")
     if store is None:
         return
@@ -117,10 +114,7 @@ def _texts(facts: Any) -> dict[str, str]:
 
 @contextmanager
 def fail_without_retry() -> Iterator[None]:
-    """Turn errors that would recur into failures that Airflow does not retry.
-
-    :raises AirflowFailException: the error raised within is final.
-    """
+    """Turn errors that would recur into failures that Airflow does not retry."""
     try:
         yield
     except ServiceError as error:

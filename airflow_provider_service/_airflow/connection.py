@@ -51,12 +51,7 @@ def _fields_of(connection: Any) -> _Fields:
 
 
 def config_of(connection: Connection) -> ServiceConfig:
-    """Read the settings of a connection of type ``n8n`` or ``service``.
-
-    :param connection: base URL in ``host`` (and ``port``), key in ``password``, the rest in ``extra``;
-        ``schema`` may hold ``http`` or ``https``, or the path prefix if the connection was given as a URI.
-    :raises ServiceConfigError: the connection is of another type, or a field is unknown, missing or invalid.
-    """
+    """Read the settings of a connection of type ``n8n`` or ``service``."""
     fields = _fields_of(connection)
     del connection  # the frame of an error would show it
     source = f"connection '{fields.conn_id}'"
@@ -85,11 +80,7 @@ def config_of(connection: Connection) -> ServiceConfig:
 
 
 def connection_of(service_conn_id: str, get: Callable[[str], Connection]) -> Connection:
-    """Get the connection that a connection id stands for.
-
-    :param get: gets a connection by its own id.
-    :raises AirflowNotFoundException: there is no such connection.
-    """
+    """Get the connection that a connection id stands for."""
     for conn_id in _candidates(service_conn_id):
         with suppress(AirflowNotFoundException):
             return get(conn_id)
@@ -97,11 +88,7 @@ def connection_of(service_conn_id: str, get: Callable[[str], Connection]) -> Con
 
 
 async def config_for(service_conn_id: str) -> ServiceConfig:
-    """Read the settings of a connection within an event loop.
-
-    :raises AirflowNotFoundException: there is no such connection.
-    :raises ServiceConfigError: a field of the connection is unknown, missing or invalid.
-    """
+    """Read the settings of a connection within an event loop."""
     for conn_id in _candidates(service_conn_id):
         with suppress(AirflowNotFoundException):
             return config_of(await get_async_connection(conn_id))
@@ -118,14 +105,7 @@ def no_connection(*conn_ids: str) -> AirflowNotFoundException:
 
 
 class WebhookHeaders:
-    """The headers of a webhook's call: those that are given, and the webhook's own authentication.
-
-    :param connection: holds the authentication: a user as login and a password; or the name of a header as login and
-        its value as password; or, for a signed token, no login, the secret as password, and the algorithm in ``extra``.
-        None if the webhook has no authentication.
-    :param given: further headers.
-    :raises ServiceInputError: the headers are not a mapping, or cannot be sent.
-    """
+    """The headers of a webhook's call: those that are given, and the webhook's own authentication."""
 
     def __init__(self, connection: Connection | None, given: Mapping[str, str] | None) -> None:
         self._connection, given = None if connection is None else _fields_of(connection), hidden(given)
@@ -140,11 +120,7 @@ class WebhookHeaders:
         return {"webhook_headers": bool(self._given), "webhook_conn_id": self._connection is not None}
 
     def __call__(self, authentication: str) -> dict[str, str]:
-        """Make the headers for the authentication of the webhook's node, such as ``basicAuth``.
-
-        :raises ServiceInputError: the connection has no login, or a token cannot be signed.
-        :raises ServiceConfigError: the connection's ``extra`` cannot be read.
-        """
+        """Make the headers for the authentication of the webhook's node, such as ``basicAuth``."""
         own = {} if self._connection is None else _authentication_of(self._connection, authentication)
         return {**self._given, **own}
 

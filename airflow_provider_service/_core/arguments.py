@@ -1,14 +1,13 @@
-"""Check the arguments of operators and sensors: each error names the expected and the actual value.
+"""The arguments of tasks: their types, for type checkers, the values that many share, and their checks.
 
-This module loads nothing heavy, because arguments that are not templates are checked while Airflow parses the DAG file.
-
-Types of task arguments, for type checkers, and the values that many arguments share.
+Each error names the expected and the actual value. This module loads nothing heavy, because arguments that are not
+templates are checked while Airflow parses the DAG file.
 """
 
 from __future__ import annotations
 
 import math
-import re
+from ast import literal_eval
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from datetime import datetime, timedelta
@@ -27,295 +26,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 H = TypeVar("H", bound=Hashable)
-
-_TEMPLATE = re.compile(r"\{[{%#]")
-
-#: The largest whole number that every JSON implementation holds exactly.
-MAX_COUNT = 2**53
-#: Thirty years; sockets and clocks overflow far beyond that.
-MAX_SECONDS = 10**9
-#: Values of ``return_output`` besides the name of a node.
-OUTPUT_CHOICES = ("none", "last_node")
-
-
-def has_template(text: str) -> bool:
-    """Whether a text contains a template that Airflow would render."""
-    return _TEMPLATE.search(text) is not None
-
-
-def is_literal(value: object) -> bool:
-    """Whether a value is text without templates, or a list of such texts, so that Airflow leaves it as it is."""
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return all(map(is_literal, value))
-    return isinstance(value, str) and not has_template(value)
-
-
-def refuse(name: str, expected: str, value: object) -> NoReturn:
-    """Refuse an argument's value.
-
-    :raises ServiceInputError: always.
-    """
-    raise ServiceInputError(f"{name} must be {expected}, not {shown(value)}")
-
-
-def require(condition: object, message: str) -> None:
-    """Refuse an argument, or several that cannot be combined.
-
-    :raises ServiceInputError: the condition does not hold.
-    """
-    if not condition:
-        raise ServiceInputError(message)
-
-
-def require_source(found: object, empty: str, loss: str, *, allow_empty: bool) -> None:
-    """Refuse to delete, replace, archive or rotate something because a source came back empty: one rule for all.
-
-    :param found: what came back.
-    :param empty: what came back empty, and from where.
-    :param loss: what would then be deleted.
-    :raises ServiceInputError: nothing came back, and ``allow_empty`` is False.
-    """
-    words = f"{empty}, and {loss}; nothing was deleted. If that is what you want, give allow_empty=True"
-    require(found or allow_empty, words)
-
-
-def require_one_of(**arguments: object) -> None:
-    """Require exactly one of several arguments.
-
-    :raises ServiceInputError: none of them is given, or more than one.
-    """
-    given = [name for name, value in arguments.items() if value is not None]
-    instead = f", not {' and '.join(given)}" if given else ""
-    require(len(given) == 1, f"give either {' or '.join(arguments)}{instead}")
-
-
-def require_context(context: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Refuse a context that lacks Airflow's own variables, as in a plain call of ``execute({})``.
-
-    :raises ServiceInputError: the context lacks one of the names.
-    """
-    missing = [name for name in names if name not in context]
-    require(
-        not missing,
-        f"the context lacks {' and '.join(map(repr, missing))}, which Airflow gives to a task: execute the task with "
-        "run_task of airflow_provider_service.testing, or use ServiceHook without a task; nothing was done",
-    )
-
-
-def required(name: str, value: T | None) -> T:
-    """Return an argument that must be given.
-
-    :raises ServiceInputError: the value is None or empty.
-    """
-    if not value:
-        raise ServiceInputError(f"{name} is required")
-    return value
-
-
-def require_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    """Refuse an argument that is not one of its documented values.
-
-    :raises ServiceInputError: the value is none of them.
-    """
-    if value not in choices:
-        refuse(name, f"one of {', '.join(choices)}", value)
-
-
-def read_choices(name: str, value: object, choices: Sequence[str]) -> list[Any]:
-    """Read an argument that is one of its documented values, or a list of them.
-
-    :raises ServiceInputError: the list is empty, or an item is none of them.
-    """
-    chosen = [value] if isinstance(value, str) else as_list(name, value)
-    require(chosen, f"{name} must not be empty")
-    for one in chosen:
-        require_choice(name, one, choices)
-    return chosen
-
-
-def require_flag(name: str, value: object, *, optional: bool = False) -> None:
-    """Refuse an argument that is neither True nor False, because Python would silently treat it as one of them.
-
-    :param optional: whether None is accepted.
-    :raises ServiceInputError: the value is neither.
-    """
-    if not (isinstance(value, bool) or (optional and value is None)):
-        refuse(name, "True, False or None" if optional else "True or False", value)
-
-
-def require_output(name: str, value: object) -> None:
-    """Refuse an invalid value of the argument that selects the output to return.
-
-    A node must be given as ``{"node": "name"}``: if plain text were allowed, a misspelt word would name a node that
-    does not exist.
-
-    :raises ServiceInputError: the value is invalid.
-    """
-    if isinstance(value, str) and value in OUTPUT_CHOICES:
-        return
-    node = value.get("node") if isinstance(value, Mapping) and len(value) == 1 else None
-    if not isinstance(node, str) or not node.strip():
-        refuse(name, f'one of {", ".join(OUTPUT_CHOICES)}, or {{"node": "name of the node"}}', value)
-
-
-def require_mapping(name: str, value: object) -> None:
-    """Refuse an argument that is not a mapping.
-
-    :raises ServiceInputError: the value is not a mapping.
-    """
-    require(isinstance(value, Mapping), f"{name} must be a mapping, not {type_of(value)}")
-
-
-def read_count(name: str, value: int | str, *, least: int = 1) -> int:
-    """Read a whole number, which may be given as text, for example as a rendered template.
-
-    :param least: the smallest value allowed.
-    :raises ServiceInputError: the value is not such a number.
-    """
-    # Python refuses to convert text of thousands of digits.
-    is_digits = isinstance(value, str) and len(value) < 20 and value.isascii() and value.isdecimal()
-    number = int(value) if is_digits else value
-    if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= MAX_COUNT:
-        refuse(name, f"a whole number from {least} to {MAX_COUNT}", value)
-    return number
-
-
-def read_seconds(name: str, value: timedelta | float | str, *, or_zero: bool = False) -> float:
-    """Read a duration: a timedelta or a number of seconds, which may be text, for example from the environment.
-
-    :param or_zero: whether 0 is accepted.
-    :raises ServiceInputError: the value is not a duration, or is out of range.
-    """
-    try:
-        given = value.total_seconds() if isinstance(value, timedelta) else value
-        seconds = math.nan if isinstance(given, bool) else float(given)
-    except (TypeError, ValueError, OverflowError):
-        seconds = math.nan
-    if not (0 < seconds <= MAX_SECONDS or (or_zero and seconds == 0)):
-        least = "from 0" if or_zero else "above 0"
-        refuse(name, f"a timedelta or a number of seconds {least}, up to {MAX_SECONDS}", value)
-    return seconds
-
-
-def as_list(name: str, value: object) -> list[Any]:
-    """Read an argument that holds several values; a single text is refused, because it would be iterated letter by
-    letter.
-
-    :raises ServiceInputError: the value is text, a mapping, or a single value.
-    """
-    # The output of a mapped task arrives as a lazy sequence, not as a list.
-    is_many = isinstance(value, (Sequence, Set)) and not isinstance(value, (str, bytes))
-    require(is_many, f"{name} must be a list, not {type(value).__name__}")
-    return list(value)  # type: ignore[call-overload, no-any-return]
-
-
-def as_texts(name: str, value: object) -> list[str]:
-    """Read an argument that is a list of texts.
-
-    :raises ServiceInputError: the value is a single text, or an item is empty or not text.
-    """
-    items = as_list(name, value)
-    for item in items:
-        if not isinstance(item, str) or not item.strip():
-            refuse(f"each of {name}", "text that is not empty", item)
-    return items
-
-
-def text_or_texts(name: str, value: object) -> list[str]:
-    """Read an argument that is one text or a list of texts.
-
-    :raises ServiceInputError: an item is empty or not text.
-    """
-    return as_texts(name, [value] if isinstance(value, str) else value)
-
-
-def repeated(values: Iterable[H]) -> set[H]:
-    """Return the values that occur more than once."""
-    return {one for one, count in Counter(values).items() if count > 1}
-
-
-def read_moment(name: str, value: datetime | str | None) -> datetime | None:
-    """Read a date and time, which may be text, for example a rendered template; one without a time zone means UTC.
-
-    :raises ServiceInputError: the value is not a date and time.
-    """
-    if value is None or isinstance(value, datetime):
-        return value
-    from airflow_provider_service.client._models import parse_moment
-
-    expected = "a date and time such as 2026-01-31T00:00:00Z"
-    if not isinstance(value, str):
-        refuse(name, expected, value)
-    try:
-        return parse_moment(value)
-    except ValueError:
-        refuse(name, expected, value)
-
-
-#: A check takes an argument's name and value, and refuses a value that is not allowed.
-Check = Callable[[str, Any], object]
-
-OPTIONAL_FLAG: Check = partial(require_flag, optional=True)
-SECONDS_OR_ZERO: Check = partial(read_seconds, or_zero=True)
-
-
-def optional(check: Check) -> Check:
-    """Return a check that also accepts None."""
-
-    def checked(name: str, value: Any) -> object:
-        return value if value is None else check(name, value)
-
-    return checked
-
-
-def one_of(*words: str) -> Check:
-    """Return a check that an argument is one of its documented values."""
-    return partial(require_choice, choices=words)
-
-
-def some_of(*words: str) -> Check:
-    """Return a check that an argument is one of its documented values, a list of them, or None."""
-    return optional(partial(read_choices, choices=words))
-
-
-class CheckedArguments:
-    """Base of operators and sensors that checks arguments without templates while the DAG file is parsed.
-
-    The outermost ``__init__`` within the package ends with :meth:`check_arguments`.
-    """
-
-    #: The checks by argument. That of a template field applies to text without templates; later, to what was rendered.
-    checks: ClassVar[Mapping[str, Check]] = {}
-    #: The checks of arguments that must fit each other, by their names; a check takes their values in this order.
-    joint_checks: ClassVar[Mapping[tuple[str, ...], Callable[..., object]]] = {}
-    template_fields: Sequence[str]
-
-    @classmethod
-    def partial(cls, **kwargs: Any) -> Any:
-        """Check the arguments that all mapped tasks share; Airflow creates the tasks only when they run."""
-        plain = kwargs.keys() - set(cls.template_fields)
-        for name in cls.checks.keys() & kwargs.keys():
-            if name in plain or is_literal(kwargs[name]):
-                cls.checks[name](name, kwargs[name])
-        for names, check in cls.joint_checks.items():
-            if plain.issuperset(names):
-                check(*map(kwargs.__getitem__, names))
-        return super().partial(**kwargs)  # type: ignore[misc]
-
-    def check_arguments(self, *, are_rendered: bool = False) -> None:
-        """Check the arguments.
-
-        :param are_rendered: also check template fields that were not text, or had templates.
-        """
-        for name, check in self.checks.items():
-            if are_rendered or name not in self.template_fields or is_literal(getattr(self, name)):
-                check(name, getattr(self, name))
-        for names, joint_check in self.joint_checks.items():
-            values = [getattr(self, name) for name in names]
-            templates = (value for name, value in zip(names, values, strict=True) if name in self.template_fields)
-            if are_rendered or all(value is None or is_literal(value) for value in templates):
-                joint_check(*values)
-
 
 #: The type of a template field: a value, which may contain templates, or the output of another task.
 Templated = Union[T, "XComArg"]
@@ -351,10 +61,277 @@ BATCH_ROWS = 10_000
 #: Default bytes of rows per insert: half of what the server accepts by default.
 BATCH_BYTES = 8 * 1024 * 1024
 
+#: The largest whole number that every JSON implementation holds exactly.
+MAX_COUNT = 2**53
+#: Thirty years; sockets and clocks overflow far beyond that.
+MAX_SECONDS = 10**9
+#: Values of ``return_output`` besides the name of a node.
+OUTPUT_CHOICES = ("none", "last_node")
+
 
 def as_rendered(value: Templated[T]) -> T:
     """Return an argument unchanged, with the type that it has after Airflow has rendered it; only for type checkers."""
     return value  # type: ignore[return-value]
+
+
+def has_template(text: str) -> bool:
+    """Whether a text contains a template that Airflow would render."""
+    return any(mark in text for mark in ("{{", "{%", "{#"))
+
+
+def is_literal(value: object) -> bool:
+    """Whether a value is text without templates, or a list of such texts, so that Airflow leaves it as it is."""
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return all(map(is_literal, value))
+    return isinstance(value, str) and not has_template(value)
+
+
+def refuse(name: str, expected: str, value: object) -> NoReturn:
+    """Refuse an argument's value."""
+    raise ServiceInputError(f"{name} must be {expected}, not {shown(value)}")
+
+
+def require(condition: object, message: str) -> None:
+    """Refuse an argument, or several that cannot be combined."""
+    if not condition:
+        raise ServiceInputError(message)
+
+
+def require_source(source: object, what_is_empty: str, loss: str, *, allow_empty: bool) -> None:
+    """Refuse to delete, replace, archive or rotate something because a source came back empty: one rule for all."""
+    require(
+        source or allow_empty,
+        f"{what_is_empty}, and {loss}; nothing was deleted. If that is what you want, give allow_empty=True",
+    )
+
+
+def require_one_of(**arguments: object) -> None:
+    """Require exactly one of several arguments."""
+    given = [name for name, value in arguments.items() if value is not None]
+    instead = f", not {' and '.join(given)}" if given else ""
+    require(len(given) == 1, f"give either {' or '.join(arguments)}{instead}")
+
+
+def require_context(context: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Refuse a context that lacks Airflow's own variables, as in a plain call of ``execute({})``."""
+    missing = [name for name in names if name not in context]
+    require(
+        not missing,
+        f"the context lacks {' and '.join(map(repr, missing))}, which Airflow gives to a task: execute the task with "
+        "run_task of airflow_provider_service.testing, or use ServiceHook without a task; nothing was done",
+    )
+
+
+def required(name: str, value: T | None) -> T:
+    """Return an argument that must be given, and not be empty."""
+    if not value:
+        raise ServiceInputError(f"{name} is required")
+    return value
+
+
+def require_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    """Refuse an argument that is not one of its documented values."""
+    if value not in choices:
+        refuse(name, f"one of {', '.join(choices)}", value)
+
+
+def read_choices(name: str, value: object, choices: Sequence[str]) -> list[Any]:
+    """Read an argument that is one of its documented values, or a list of them."""
+    chosen = [value] if isinstance(value, str) else as_list(name, value)
+    require(chosen, f"{name} must not be empty")
+    for choice in chosen:
+        require_choice(name, choice, choices)
+    return chosen
+
+
+def require_flag(name: str, value: object, *, optional: bool = False) -> None:
+    """Refuse an argument that is neither True nor False, because Python would silently treat it as one of them."""
+    if not (isinstance(value, bool) or (optional and value is None)):
+        refuse(name, "True, False or None" if optional else "True or False", value)
+
+
+def require_output(name: str, value: object) -> None:
+    """Refuse an invalid value of the argument that selects the output to return.
+
+    A node must be given as ``{"node": "name"}``: if plain text were allowed, a misspelt word would name a node that
+    does not exist.
+    """
+    if isinstance(value, str) and value in OUTPUT_CHOICES:
+        return
+    node = value.get("node") if isinstance(value, Mapping) and len(value) == 1 else None
+    if not isinstance(node, str) or not node.strip():
+        refuse(name, f'one of {", ".join(OUTPUT_CHOICES)}, or {{"node": "name of the node"}}', value)
+
+
+def require_mapping(name: str, value: object) -> None:
+    """Refuse an argument that is not a mapping."""
+    require(isinstance(value, Mapping), f"{name} must be a mapping, not {type_of(value)}")
+
+
+def read_count(name: str, value: int | str, *, least: int = 1) -> int:
+    """Read a whole number, which may be given as text, for example as a rendered template."""
+    # Python refuses to convert text of thousands of digits.
+    is_digits = isinstance(value, str) and len(value) < 20 and value.isascii() and value.isdecimal()
+    number = int(value) if is_digits else value
+    if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= MAX_COUNT:
+        refuse(name, f"a whole number from {least} to {MAX_COUNT}", value)
+    return number
+
+
+def read_seconds(name: str, value: timedelta | float | str, *, or_zero: bool = False) -> float:
+    """Read a duration: a timedelta or a number of seconds, which may be text, for example from the environment."""
+    try:
+        number = value.total_seconds() if isinstance(value, timedelta) else value
+        seconds = math.nan if isinstance(number, bool) else float(number)
+    except (TypeError, ValueError, OverflowError):
+        seconds = math.nan
+    if not (0 < seconds <= MAX_SECONDS or (or_zero and seconds == 0)):
+        least = "from 0" if or_zero else "above 0"
+        refuse(name, f"a timedelta or a number of seconds {least}, up to {MAX_SECONDS}", value)
+    return seconds
+
+
+def as_list(name: str, value: object) -> list[Any]:
+    """Read an argument that holds several values; a single text is refused, because it would be iterated letter by
+    letter.
+    """
+    # The output of a mapped task arrives as a lazy sequence, not as a list.
+    is_many = isinstance(value, (Sequence, Set)) and not isinstance(value, (str, bytes))
+    require(is_many, f"{name} must be a list, not {type(value).__name__}")
+    return list(value)  # type: ignore[call-overload, no-any-return]
+
+
+def as_texts(name: str, value: object) -> list[str]:
+    """Read an argument that is a list of texts."""
+    items = as_list(name, value)
+    for item in items:
+        if not isinstance(item, str) or not item.strip():
+            refuse(f"each of {name}", "text that is not empty", item)
+    return items
+
+
+def text_or_texts(name: str, value: object) -> list[str]:
+    """Read an argument that is one text or a list of texts."""
+    return as_texts(name, [value] if isinstance(value, str) else value)
+
+
+def repeated(values: Iterable[H]) -> set[H]:
+    """Return the values that occur more than once."""
+    return {value for value, count in Counter(values).items() if count > 1}
+
+
+def read_moment(name: str, value: datetime | str | None) -> datetime | None:
+    """Read a date and time, which may be text, for example a rendered template; one without a time zone means UTC."""
+    if value is None or isinstance(value, datetime):
+        return value
+    from airflow_provider_service.client._models import parse_moment
+
+    expected = "a date and time such as 2026-01-31T00:00:00Z"
+    if not isinstance(value, str):
+        refuse(name, expected, value)
+    try:
+        return parse_moment(value)
+    except ValueError:
+        refuse(name, expected, value)
+
+
+#: A check takes an argument's name and value, and refuses a value that is not allowed.
+Check = Callable[[str, Any], object]
+
+SECONDS_OR_ZERO: Check = partial(read_seconds, or_zero=True)
+
+
+def optional(check: Check) -> Check:
+    """Return a check that also accepts None."""
+
+    def checked(name: str, value: Any) -> object:
+        return value if value is None else check(name, value)
+
+    return checked
+
+
+def one_of(*words: str) -> Check:
+    """Return a check that an argument is one of its documented values."""
+    return partial(require_choice, choices=words)
+
+
+def some_of(*words: str) -> Check:
+    """Return a check that an argument is one of its documented values, a list of them, or None."""
+    return optional(partial(read_choices, choices=words))
+
+
+#: The checks of arguments by their annotations; one of the documented values is a ``Literal``, or the name of one.
+_CHECKS: Mapping[str, Check] = {
+    "bool": require_flag,
+    "bool | None": partial(require_flag, optional=True),
+    "int": read_count,
+    "Duration": read_seconds,
+    "ReturnOutput": require_output,
+}
+
+
+def _check_of(annotation: str, names: Mapping[str, Any]) -> Check | None:
+    """Return the check for an annotation; None for template fields, and for types that need a check of their own."""
+    if annotation in _CHECKS:
+        return _CHECKS[annotation]
+    if annotation.endswith(" | None"):
+        check = _check_of(annotation.removesuffix(" | None"), names)
+        return optional(check) if check else None
+    if annotation.startswith("Literal["):
+        return one_of(*literal_eval(annotation.removeprefix("Literal")))
+    words = get_args(names.get(annotation))
+    return one_of(*words) if words and all(isinstance(word, str) for word in words) else None
+
+
+class CheckedArguments:
+    """Base of operators and sensors that checks arguments without templates while the DAG file is parsed.
+
+    The annotations in the signature of ``__init__`` say what is allowed. The outermost ``__init__`` within the package
+    ends with :meth:`check_arguments`.
+    """
+
+    #: The checks by argument; a class names those that its annotations do not say, and each adds to those of its bases.
+    #: The check of a template field applies to text without templates; later, to what was rendered.
+    checks: ClassVar[Mapping[str, Check]] = {}
+    #: The checks of arguments that must fit each other, by their names; a check takes their values in this order.
+    joint_checks: ClassVar[Mapping[tuple[str, ...], Callable[..., object]]] = {}
+    template_fields: Sequence[str]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        inherited: Any = super(cls, cls)
+        own = vars(cls)
+        annotated = {}
+        # The arguments that a user's subclass adds are its own affair.
+        if "__init__" in own and cls.__module__.startswith("airflow_provider_service."):
+            for name, annotation in own["__init__"].__annotations__.items():
+                if check := _check_of(annotation, own["__init__"].__globals__):
+                    annotated[name] = check
+        cls.checks = {**annotated, **inherited.checks, **own.get("checks", {})}
+        cls.joint_checks = {**inherited.joint_checks, **own.get("joint_checks", {})}
+
+    @classmethod
+    def partial(cls, **kwargs: Any) -> Any:
+        """Check the arguments that all mapped tasks share; Airflow creates the tasks only when they run."""
+        plain = kwargs.keys() - set(cls.template_fields)
+        for name in cls.checks.keys() & kwargs.keys():
+            if name in plain or is_literal(kwargs[name]):
+                cls.checks[name](name, kwargs[name])
+        for names, check in cls.joint_checks.items():
+            if plain.issuperset(names):
+                check(*map(kwargs.__getitem__, names))
+        return super().partial(**kwargs)  # type: ignore[misc]
+
+    def check_arguments(self, *, are_rendered: bool = False) -> None:
+        """Check the arguments; template fields that are not text, or have templates, only if they are rendered."""
+        for name, check in self.checks.items():
+            if are_rendered or name not in self.template_fields or is_literal(getattr(self, name)):
+                check(name, getattr(self, name))
+        for names, joint_check in self.joint_checks.items():
+            values = [getattr(self, name) for name in names]
+            templates = (value for name, value in zip(names, values, strict=True) if name in self.template_fields)
+            if are_rendered or all(value is None or is_literal(value) for value in templates):
+                joint_check(*values)
 
 
 # Nothing needs these types at run time, and creating them would be a good part of an operator's import time.

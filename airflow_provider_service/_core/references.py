@@ -18,12 +18,7 @@ LookUp = Callable[..., Any]
 
 # Plain classes, because generating a data class takes a good part of an operator's import time.
 class Alternatives:
-    """Two arguments that name an object by id and by name, of which exactly one is given.
-
-    :param id_field: argument with the id.
-    :param name_field: argument with the name.
-    :param is_optional: whether both may be left out.
-    """
+    """Two arguments that name an object by id and by name, of which exactly one is given."""
 
     def __init__(self, id_field: str, name_field: str, *, is_optional: bool = False) -> None:
         self.id_field, self.name_field = id_field, name_field
@@ -35,12 +30,7 @@ class Alternatives:
         return self.id_field, self.name_field
 
     def check(self, arguments: object, *, are_rendered: bool) -> None:
-        """Refuse arguments that name no object or two.
-
-        :param arguments: object with the arguments as attributes.
-        :param are_rendered: False while a DAG file is parsed, when a template may still be rendered to None.
-        :raises ServiceInputError: both are given, or neither although one is required.
-        """
+        """Refuse arguments that name no object or two."""
         values = self._values(arguments)
         present = {name: value for name, value in values.items() if value is not None}
         if self.is_optional and not present:
@@ -53,12 +43,7 @@ class Alternatives:
 
 
 class Reference(Alternatives):
-    """The two arguments of an operator, a notifier or a trigger that name one object.
-
-    :param look_up: finds the object by its name.
-    :param project: reference of the project in which to look up the name; None if objects of the kind have no project.
-    :param needs_project: whether a name can be looked up only in a given project.
-    """
+    """The two arguments of an operator, a notifier or a trigger that name one object."""
 
     def __init__(
         self,
@@ -78,12 +63,7 @@ class Reference(Alternatives):
         return Reference(*self.fields, self.look_up, self.project, needs_project=self.needs_project, is_optional=True)
 
     def id_in(self, arguments: object, client: Resources) -> str | None:
-        """Return the id that is given, or the id of the object with the name; None if neither is given.
-
-        :param arguments: object with the arguments as attributes.
-        :raises ServiceInputError: the given id or name is empty.
-        :raises ServiceLookupError: no object has the name, or several do.
-        """
+        """Return the id that is given, or the id of the object with the name; None if neither is given."""
         object_id, name = self._values(arguments).values()
         if isinstance(object_id, str) and not object_id.strip():
             refuse(self.id_field, "text that is not empty", object_id)
@@ -91,19 +71,12 @@ class Reference(Alternatives):
         return found
 
     def required_id_in(self, arguments: object, client: Resources) -> str:
-        """Return the id that is given, or the id of the object with the name.
-
-        :raises ServiceInputError: neither is given, or both.
-        :raises ServiceLookupError: no object has the name, or several do.
-        """
+        """Return the id that is given, or the id of the object with the name."""
         require_one_of(**self._values(arguments))
         return str(self.id_in(arguments, client))
 
     def named_in(self, arguments: object, client: Resources) -> Any:
-        """Return the object with the name that is given.
-
-        :raises ServiceLookupError: no object has the name, or several do.
-        """
+        """Return the object with the name that is given."""
         return self.look_up(
             client, self._text(getattr(arguments, self.name_field)), **self._project_of(arguments, client)
         )
@@ -125,12 +98,7 @@ class Reference(Alternatives):
 
 
 def tag_name_in(arguments: object, client: Resources) -> str | None:
-    """Return the name of the tag that is given by its id or name; None if none is given.
-
-    :param arguments: object with ``tag_id`` and ``tag_name`` as attributes.
-    :raises ServiceLookupError: no tag has the name.
-    :raises ServiceNotFoundError: no tag has the id.
-    """
+    """Return the name of the tag that is given by its id or name; None if none is given."""
     tag_id, tag_name = (getattr(arguments, name) for name in TAG.fields)
     if tag_id is not None:
         return str(client.tags.get(tag_id).name)
@@ -148,12 +116,7 @@ def workflows_with_tag(client: Resources, tag_name: str | None, *, project_id: s
 
 
 def data_table_in(arguments: object, client: Resources) -> DataTable:
-    """Return the data table that is given by its id or name, with its columns.
-
-    :param arguments: object with the arguments of the table and of its project as attributes.
-    :raises ServiceLookupError: no table has the name, or several do.
-    :raises ServiceNotFoundError: no table has the id.
-    """
+    """Return the data table that is given by its id or name, with its columns."""
     table_id = getattr(arguments, DATA_TABLE.id_field)
     if table_id is not None:
         return client.data_tables.get(table_id)

@@ -130,10 +130,7 @@ def is_path(value: Any, endings: Sequence[str]) -> bool:
 
 
 def _content_of_path(value: Any, task: Any) -> Any:
-    """Return the content of the file that the value names, or the value itself if it is not the path of a file.
-
-    :raises AirflowFailException: only the DAG file may name this file, or it cannot be read as text.
-    """
+    """Return the content of the file that the value names, or the value itself if it is not the path of a file."""
     if not is_path(value, task.template_ext):
         return value
     folders = template_folders(task)
@@ -240,10 +237,7 @@ _CHOOSING_FIELDS = (
 
 
 class ServiceBaseOperator(CheckedArguments, BaseOperator):
-    """Base class of all operators.
-
-    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    """
+    """Base class of all operators."""
 
     template_fields: Sequence[str] = ("service_conn_id",)
     #: Template fields that may be empty text.

@@ -21,7 +21,6 @@ from airflow_provider_service._core.arguments import (
     read_moment,
     read_seconds,
     require,
-    require_flag,
 )
 from airflow_provider_service._core.references import OPTIONAL_WORKFLOW, PROJECT, WORKFLOW
 from airflow_provider_service.client._clock import clock
@@ -64,7 +63,7 @@ class SelectedExecutionsOperator(ServiceBaseOperator):
     )
     operator_extra_links = (ServicePageLink(),)
     references = (OPTIONAL_WORKFLOW, PROJECT)
-    checks = {"all_workflows": require_flag, "older_than": optional(SECONDS_OR_ZERO)}
+    checks = {"older_than": optional(SECONDS_OR_ZERO)}
     joint_checks = {("all_workflows", *PROJECT.fields): _narrowing_project}
 
     def __init__(
@@ -119,14 +118,7 @@ class SelectedExecutionsOperator(ServiceBaseOperator):
 
 
 class ServiceWorkflowOperator(ServiceBaseOperator):
-    """Base class for operators on one workflow, given by its id or name.
-
-    :param workflow_id: id of the workflow; give either the id or the name.
-    :param workflow_name: exact name of the workflow; archived ones do not count.
-    :param project_id: id of the project in which to look up the name; None (the default) for any project.
-    :param project_name: exact name of that project, instead of its id.
-    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    """
+    """Base class for operators on one workflow, given by its id or name."""
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, *WORKFLOW.fields, *PROJECT.fields)
     references: ClassVar[Sequence[Alternatives]] = (WORKFLOW, PROJECT)

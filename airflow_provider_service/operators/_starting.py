@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from airflow.providers.common.compat.sdk import AirflowFailException, AirflowTaskTimeout
 
 from airflow_provider_service._airflow.attempts import fail_without_retry, failure_reported, push_execution
-from airflow_provider_service._core.arguments import ON_VANISHED, one_of, require_flag
+from airflow_provider_service._core.arguments import OnVanished
 from airflow_provider_service._core.daemon_threads import in_background
 from airflow_provider_service._core.waits.stop import (
     ASKING_SECONDS,
@@ -36,7 +36,6 @@ from airflow_provider_service.operators._waiting import ServiceWaitingOperator
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_service._core.arguments import OnVanished
     from airflow_provider_service._core.lineage import Lineage
     from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
     from airflow_provider_service._core.runs.output import WantedOutput
@@ -53,11 +52,6 @@ class ServiceStartingOperator(ServiceWaitingOperator):
     """
 
     context_names = ("ti", "task")
-    checks = {
-        **ServiceWaitingOperator.checks,
-        "cancel_on_kill": require_flag,
-        "on_vanished": one_of(*ON_VANISHED),
-    }
 
     def __init__(self, *, cancel_on_kill: bool, on_vanished: OnVanished, **kwargs: Any) -> None:
         super().__init__(**kwargs)

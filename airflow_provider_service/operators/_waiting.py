@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._airflow.attempts import push_execution
-from airflow_provider_service._core.arguments import SECONDS_OR_ZERO, read_seconds, require_flag
+from airflow_provider_service._core.arguments import SECONDS_OR_ZERO, read_seconds
 from airflow_provider_service.client.errors import ServiceTaskKilledError
 from airflow_provider_service.links.service import WORKFLOW_PAGE, ServiceExecutionLink, ServiceWorkflowLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
@@ -45,13 +45,7 @@ class ServiceWaitingOperator(ServiceBaseOperator):
     """Base class for operators that wait for an execution."""
 
     operator_extra_links = (ServiceExecutionLink(), ServiceWorkflowLink())
-    checks = {
-        "wait_for_completion": require_flag,
-        "deferrable": require_flag,
-        "poll_interval": read_seconds,
-        "timeout": read_seconds,
-        "fault_tolerance": SECONDS_OR_ZERO,
-    }
+    checks = {"fault_tolerance": SECONDS_OR_ZERO}
     cancel_on_kill = False
     on_vanished: OnVanished = "fail"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service._core.arguments import LONG_CALL_SECONDS, as_rendered, read_seconds
+from airflow_provider_service._core.arguments import LONG_CALL_SECONDS, as_rendered
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.links.service import WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
@@ -52,7 +52,6 @@ class ServiceGenerateAuditOperator(ServiceBaseOperator):
         "report_path",
     )
     operator_extra_links = (ServicePageLink(),)
-    checks = {"timeout": read_seconds}
 
     def __init__(
         self,

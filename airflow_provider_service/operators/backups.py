@@ -6,12 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from airflow_provider_service._core.arguments import (
-    OPTIONAL_FLAG,
     as_rendered,
-    optional,
     read_count,
     require_choice,
-    require_flag,
 )
 from airflow_provider_service._core.references import MAPPING
 from airflow_provider_service._core.reports.report import require_report_place, write_report
@@ -58,7 +55,6 @@ class ServiceBackupOperator(ServiceBaseOperator):
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "path", "report_path")
-    checks = {"keep": optional(read_count), "allow_empty": require_flag}
     operator_extra_links = (ServicePageLink(),)
 
     def __init__(
@@ -159,12 +155,6 @@ class ServiceRestoreOperator(ServiceBaseOperator):
     )
     references: ClassVar[Sequence[Alternatives]] = (MAPPING,)
     operator_extra_links = (ServicePageLink(),)
-    checks = {
-        "activate": OPTIONAL_FLAG,
-        "allow_empty": require_flag,
-        "preview": require_flag,
-        "max_unpacked_bytes": read_count,
-    }
 
     def __init__(
         self,

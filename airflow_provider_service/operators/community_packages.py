@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from airflow_provider_service._core.arguments import LONG_CALL_SECONDS, OPTIONAL_FLAG, as_rendered, read_seconds
+from airflow_provider_service._core.arguments import LONG_CALL_SECONDS, as_rendered, read_seconds
 from airflow_provider_service.links.service import COMMUNITY_PACKAGES_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 
@@ -36,7 +36,6 @@ class ServiceInstallCommunityPackageOperator(ServiceBaseOperator):
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "name", "version")
     operator_extra_links = (ServicePageLink(),)
-    checks = {"verify": OPTIONAL_FLAG, "timeout": read_seconds}
 
     def __init__(
         self,

@@ -10,10 +10,8 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service._core.arguments import (
     as_rendered,
-    one_of,
     refuse,
     require,
-    require_flag,
     require_mapping,
     required,
 )
@@ -171,8 +169,6 @@ class ServiceCreateCredentialOperator(_CredentialOperator):
     :returns: a :class:`CredentialResult`; the outcome is ``"created"``, ``"updated"`` or ``"skipped"``.
     """
 
-    checks = {**_CredentialOperator.checks, "if_exists": one_of("skip", "update", "fail")}
-
     def __init__(
         self,
         *,
@@ -243,7 +239,6 @@ class ServiceUpdateCredentialOperator(_CredentialOperator):
 
     template_fields: Sequence[str] = (*_CredentialOperator.template_fields, *CREDENTIAL.fields)
     references = (CREDENTIAL, PROJECT)
-    checks = {**_CredentialOperator.checks, "merge_data": require_flag}
 
     def __init__(
         self,

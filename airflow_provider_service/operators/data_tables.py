@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from airflow_provider_service._core.arguments import as_rendered, one_of
+from airflow_provider_service._core.arguments import as_rendered
 from airflow_provider_service._core.references import PROJECT
 from airflow_provider_service.client._lookup import get_data_table
 from airflow_provider_service.client.errors import ServiceConflictError, ServiceForbiddenError
@@ -42,7 +42,6 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
     template_fields: Sequence[str] = (*TableLinkedOperator.template_fields, "name", "columns", *PROJECT.fields)
     references = (PROJECT,)
     template_fields_renderers = {"columns": "json"}
-    checks = {"if_exists": one_of("skip", "fail")}
 
     def __init__(
         self,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service._core.arguments import OPTIONAL_FLAG, as_rendered, require
+from airflow_provider_service._core.arguments import as_rendered, require
 from airflow_provider_service._core.references import OPTIONAL_WORKFLOW, PARENT_FOLDER, PROJECT
 from airflow_provider_service.client._lookup import find_workflow
 from airflow_provider_service.client.errors import (
@@ -73,7 +73,6 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
     template_fields_renderers = {"definition": "json"}
     template_ext = (".json",)
     verbatim_fields = ("definition",)
-    checks = {"activate": OPTIONAL_FLAG}
     operator_extra_links = (ServiceWorkflowLink(),)
 
     def __init__(

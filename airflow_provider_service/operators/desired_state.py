@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_service._core.arguments import as_rendered, require_flag
+from airflow_provider_service._core.arguments import as_rendered
 from airflow_provider_service._core.references import PROJECT, Alternatives
 from airflow_provider_service.links.service import TABLES_PAGE, VARIABLES_PAGE, WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import SealedFieldsMixin, ServiceBaseOperator, mask_all, revealed
@@ -35,7 +35,6 @@ class _EnsureOperator(ServiceBaseOperator):
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "path", "prune_names", "prune_prefix")
     operator_extra_links = (ServicePageLink(),)
-    checks = {"prune": require_flag, "allow_empty": require_flag, "preview": require_flag}
     page: ClassVar[str]
 
     def __init__(

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow_provider_service._core.arguments import (
     as_list,
     as_rendered,
-    one_of,
     read_count,
     require,
-    require_flag,
     some_of,
 )
 from airflow_provider_service.client._constraints import ENDED_STATUSES
@@ -67,11 +65,8 @@ class ServiceStopExecutionsOperator(SelectedExecutionsOperator):
     :returns: a :class:`StopSelectionResult`; ``stopped`` is the number of executions.
     """
 
-    checks = {**SelectedExecutionsOperator.checks, "status": some_of(*_STOPPABLE)}
-    joint_checks = {
-        **SelectedExecutionsOperator.joint_checks,
-        ("status", "started_before", "older_than"): _with_start_times,
-    }
+    checks = {"status": some_of(*_STOPPABLE)}
+    joint_checks = {("status", "started_before", "older_than"): _with_start_times}
 
     def __init__(
         self,
@@ -144,13 +139,7 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
     """
 
     template_fields: Sequence[str] = (*SelectedExecutionsOperator.template_fields, "execution_ids")
-    checks = {
-        **SelectedExecutionsOperator.checks,
-        "status": some_of(*_DELETABLE),
-        "max_deletions": read_count,
-        "preview": require_flag,
-        "if_missing": one_of("ignore", "fail"),
-    }
+    checks = {"status": some_of(*_DELETABLE)}
 
     def __init__(
         self,

@@ -12,9 +12,8 @@ from airflow_provider_service._airflow.settings import DEFAULT_DEFERRABLE
 from airflow_provider_service._core.arguments import (
     DAY_SECONDS,
     FAULT_TOLERANCE_SECONDS,
-    OPTIONAL_FLAG,
     POLL_SECONDS,
-    one_of,
+    OnVanished,
 )
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._constraints import ENDED_STATUSES
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._core.arguments import Duration, OnVanished, TaskArguments, Templated
+    from airflow_provider_service._core.arguments import Duration, TaskArguments, Templated
     from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
     from airflow_provider_service._core.waits.outcome import Outcome
     from airflow_provider_service.client.models import Execution
@@ -63,8 +62,6 @@ class ServiceRetryExecutionOperator(ServiceStartingOperator):
     """
 
     template_fields: Sequence[str] = (*ServiceStartingOperator.template_fields, "execution_id")
-
-    checks = {**ServiceStartingOperator.checks, "load_workflow": OPTIONAL_FLAG}
 
     def __init__(
         self,
@@ -131,7 +128,6 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
     """
 
     template_fields: Sequence[str] = (*ServiceWaitingOperator.template_fields, "execution_id")
-    checks = {**ServiceWaitingOperator.checks, "if_missing": one_of("fail", "ignore")}
     on_vanished = "succeed"  # an execution that no longer exists has ended
 
     def __init__(

@@ -47,7 +47,6 @@ class ServiceOperator(ServiceBaseOperator):
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "resource", "action", "arguments")
     template_fields_renderers = {"arguments": "json"}
     operator_extra_links = (ServicePageLink(),)
-    checks = {"limit": read_count}
     #: The arguments of the method that had a value before they were rendered.
     _given_arguments: Sequence[str] = ()
 

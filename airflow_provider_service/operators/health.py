@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from airflow.providers.common.compat.sdk import AirflowSkipException
 
-from airflow_provider_service._core.arguments import as_rendered, one_of, read_moment, require
+from airflow_provider_service._core.arguments import as_rendered, read_moment, require
 from airflow_provider_service._core.health.check import CHECKS, DAY, NAMES, REFERENCES, HealthCheck
 from airflow_provider_service._core.reports.report import require_report_place, write_report
 from airflow_provider_service.client.errors import ServiceUnhealthyError
@@ -74,7 +74,7 @@ class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, *NAMES, "window_end", "report_path")
     references = REFERENCES
     operator_extra_links = (ServicePageLink(),)
-    checks = {**CHECKS, "on_breach": one_of("fail", "skip", "report")}
+    checks = CHECKS
 
     def __init__(
         self,

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from airflow_provider_service._core.arguments import OPTIONAL_FLAG, as_rendered, require_flag
+from airflow_provider_service._core.arguments import as_rendered
 from airflow_provider_service._core.references import (
     MAPPING,
     OPTIONAL_DESTINATION_PROJECT,
@@ -71,12 +71,6 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
         *PROJECT.fields,
     )
     references: ClassVar[Sequence[Alternatives]] = (OPTIONAL_TAG, PROJECT)
-    checks = {
-        "code_files": require_flag,
-        "pinned_data": require_flag,
-        "remove_stale": require_flag,
-        "allow_empty": require_flag,
-    }
     operator_extra_links = (ServicePageLink(),)
 
     def __init__(
@@ -123,12 +117,6 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
 class _DeployingOperator(ServiceBaseOperator):
     """Base class for operators that bring the workflows of an instance in line with definitions."""
 
-    checks = {
-        "activate": OPTIONAL_FLAG,
-        "archive_missing": require_flag,
-        "allow_empty": require_flag,
-        "preview": require_flag,
-    }
     operator_extra_links = (ServicePageLink(),)
     deployment_name: str | None
     archive_missing: bool

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service._core.arguments import as_rendered, read_count, require_flag
+from airflow_provider_service._core.arguments import as_rendered, read_count
 from airflow_provider_service._core.rows.options import require_row_filter
 from airflow_provider_service.client._constraints import require_sortable
 from airflow_provider_service.operators._table import ServiceTableOperator
@@ -68,7 +68,7 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         "object_storage_conn_id",
     )
     template_fields_renderers = {"filter": "json"}
-    checks = {"neutralize_formulas": require_flag, "max_rows": partial(read_count, least=0)}
+    checks = {"max_rows": partial(read_count, least=0)}
 
     def __init__(
         self,

@@ -14,17 +14,15 @@ from airflow_provider_service._core.arguments import (
     BATCH_ROWS,
     as_list,
     as_rendered,
-    one_of,
     read_count,
     require,
-    require_flag,
     require_one_of,
     text_or_texts,
 )
 from airflow_provider_service._core.rows.options import (
-    CHANGE_STRATEGIES,
-    ON_DUPLICATE,
-    ON_STORED_DUPLICATES,
+    ChangeStrategy,
+    OnDuplicate,
+    OnStoredDuplicates,
     chosen_strategy,
 )
 from airflow_provider_service.client.errors import ServiceAnswerTooLargeError
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service._core.arguments import TaskArguments, Templated
-    from airflow_provider_service._core.rows.options import ChangeStrategy, OnDuplicate, OnStoredDuplicates
     from airflow_provider_service.client.models import DataTable
     from airflow_provider_service.operators.table_results import (
         DeleteRowsResult,
@@ -79,7 +76,6 @@ class ServiceInsertRowsOperator(ServiceTableOperator):
     writes_table = True
     template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "rows")
     template_fields_renderers = {"rows": "json"}
-    checks = {"batch_rows": read_count, "batch_bytes": read_count}
 
     def __init__(
         self,
@@ -161,11 +157,6 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
     writes_table = True
     template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "rows", "key_columns")
     template_fields_renderers = {"rows": "json"}
-    checks = {
-        "on_duplicate": one_of(*ON_DUPLICATE),
-        "on_stored_duplicates": one_of(*ON_STORED_DUPLICATES),
-        "change_strategy": one_of(*CHANGE_STRATEGIES),
-    }
     joint_checks = {("change_strategy", "on_stored_duplicates"): chosen_strategy}
 
     def __init__(
@@ -242,7 +233,6 @@ class ServiceUpdateRowsOperator(ServiceTableOperator):
     writes_table = True
     template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "filter", "data")
     template_fields_renderers = {"filter": "json", "data": "json"}
-    checks = {"preview": require_flag}
 
     def __init__(
         self,
@@ -313,7 +303,6 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
     writes_table = True
     template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "row_ids", "filter")
     template_fields_renderers = {"filter": "json"}
-    checks = {"preview": require_flag}
 
     def __init__(
         self,

@@ -9,19 +9,15 @@ from airflow_provider_service._airflow.settings import DEFAULT_DEFERRABLE
 from airflow_provider_service._core.arguments import (
     DAY_SECONDS,
     FAULT_TOLERANCE_SECONDS,
-    ON_RETRY,
     POLL_SECONDS,
-    STARTS,
+    OnRetry,
+    OnVanished,
+    Start,
     as_rendered,
     has_template,
-    one_of,
-    optional,
-    read_count,
-    require_flag,
-    require_output,
 )
 from airflow_provider_service._core.references import PROJECT, WORKFLOW
-from airflow_provider_service.client._constraints import MODES
+from airflow_provider_service.client._constraints import Mode
 from airflow_provider_service.operators._base import SealedFieldsMixin, revealed
 from airflow_provider_service.operators._starting import ServiceStartingOperator
 
@@ -32,16 +28,12 @@ if TYPE_CHECKING:
     from airflow_provider_service._airflow.connection import WebhookHeaders
     from airflow_provider_service._core.arguments import (
         Duration,
-        OnRetry,
-        OnVanished,
         ReturnOutput,
-        Start,
         TaskArguments,
         Templated,
     )
     from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
     from airflow_provider_service._core.runs.output import WantedOutput
-    from airflow_provider_service.client._constraints import Mode
     from airflow_provider_service.client._http.encoding import FileSource
 
 __all__ = ["ServiceRunWorkflowOperator"]
@@ -131,16 +123,6 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
     references = (WORKFLOW, PROJECT)
     template_fields_renderers = {"payload": "json"}
     sealed_fields = ("webhook_headers",)
-    checks = {
-        **ServiceStartingOperator.checks,
-        "activate": require_flag,
-        "start": one_of(*STARTS),
-        "mode": one_of(*MODES),
-        "enable_mcp": require_flag,
-        "on_retry": one_of(*ON_RETRY),
-        "return_output": require_output,
-        "max_output_items": optional(read_count),
-    }
 
     def __init__(
         self,

@@ -14,7 +14,6 @@ from airflow_provider_service._core.arguments import (
     read_seconds,
     require,
     require_choice,
-    require_flag,
 )
 from airflow_provider_service.client.errors import ServiceApiError, ServiceConflictError
 from airflow_provider_service.links.service import SOURCE_CONTROL_PAGE, ServicePageLink
@@ -47,7 +46,6 @@ class _SourceControlOperator(ServiceBaseOperator):
     """Base class for operators that exchange changes with the connected branch."""
 
     operator_extra_links = (ServicePageLink(),)
-    checks = {"force": require_flag, "preview": require_flag, "timeout": read_seconds}
 
     def __init__(
         self,

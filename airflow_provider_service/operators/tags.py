@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service._core.arguments import as_rendered, one_of
+from airflow_provider_service._core.arguments import as_rendered
 from airflow_provider_service.client._lookup import create_tag
 from airflow_provider_service.links.service import WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
@@ -33,7 +33,6 @@ class ServiceCreateTagOperator(ServiceBaseOperator):
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "name")
     operator_extra_links = (ServicePageLink(),)
-    checks = {"if_exists": one_of("skip", "fail")}
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service._core.arguments import as_rendered, one_of, required
+from airflow_provider_service._core.arguments import as_rendered, required
 from airflow_provider_service._core.references import PROJECT, VARIABLE
 from airflow_provider_service.client._lookup import create_variable, find_variable, find_variable_by_id, get_variable
 from airflow_provider_service.client.errors import ServiceLookupError, ServiceNotFoundError
@@ -86,10 +86,7 @@ class _ExistingVariableOperator(_VariableOperator):
         return self.find(required("key", self.key))
 
     def find_existing(self) -> Variable:
-        """Return the variable with the given id or key.
-
-        :raises ServiceLookupError: there is none.
-        """
+        """Return the variable with the given id or key."""
         if self.variable_id is None:
             found: Variable = VARIABLE.named_in(self, self.hook)
             return found
@@ -115,7 +112,6 @@ class ServiceCreateVariableOperator(_VariableOperator):
 
     template_fields: Sequence[str] = (*_VariableOperator.template_fields, "value")
     blank_fields = ("value",)
-    checks = {"if_exists": one_of("update", "skip", "fail")}
 
     def __init__(
         self,
@@ -203,8 +199,6 @@ class ServiceDeleteVariableOperator(_ExistingVariableOperator):
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`VariableResult`; the outcome is ``"deleted"`` or ``"missing"``.
     """
-
-    checks = {"if_missing": one_of("ignore", "fail")}
 
     def __init__(
         self,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from airflow_provider_service._core.arguments import as_rendered, as_texts, one_of, require, require_flag
+from airflow_provider_service._core.arguments import as_rendered, as_texts, require
 from airflow_provider_service._core.references import (
     DESTINATION_PROJECT,
     PROJECT,
@@ -283,7 +283,6 @@ class ServiceSetWorkflowTagsOperator(ServiceWorkflowOperator):
 
     template_fields: Sequence[str] = (*ServiceWorkflowOperator.template_fields, "tags", "tag_ids")
     references = (*ServiceWorkflowOperator.references, TAGS)
-    checks = {"mode": one_of(*_TAG_MODES), "create_missing": require_flag}
 
     def __init__(
         self,

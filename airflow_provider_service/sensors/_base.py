@@ -20,7 +20,6 @@ from airflow_provider_service._core.arguments import (
     optional,
     read_seconds,
     require_context,
-    require_flag,
 )
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.links.service import ServicePageLink
@@ -57,7 +56,6 @@ class ServiceBaseSensor(CheckedArguments, BaseSensorOperator):
     ui_color = "#ede9fe"
     checks = {
         "fault_tolerance": SECONDS_OR_ZERO,
-        "deferrable": require_flag,
         "poke_interval": SECONDS_OR_ZERO,
         "timeout": optional(SECONDS_OR_ZERO),  # Airflow's own check accepts values that clocks cannot represent
     }

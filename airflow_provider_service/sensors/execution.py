@@ -10,15 +10,11 @@ from airflow_provider_service._airflow.attempts import fail_without_retry, failu
 from airflow_provider_service._airflow.settings import DEFAULT_DEFERRABLE
 from airflow_provider_service._core.arguments import (
     FAULT_TOLERANCE_SECONDS,
-    ON_VANISHED,
     POLL_SECONDS,
+    OnVanished,
     as_rendered,
-    one_of,
-    optional,
-    read_count,
     read_seconds,
     require_context,
-    require_output,
 )
 from airflow_provider_service._core.waits.outcome import Outcome, broken, settle
 from airflow_provider_service._core.waits.watch import Wait
@@ -37,13 +33,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, PokeReturnValue
     from typing_extensions import Unpack
 
-    from airflow_provider_service._core.arguments import (
-        Duration,
-        OnVanished,
-        ReturnOutput,
-        SensorArguments,
-        Templated,
-    )
+    from airflow_provider_service._core.arguments import Duration, ReturnOutput, SensorArguments, Templated
     from airflow_provider_service._core.runs.output import WantedOutput
     from airflow_provider_service._core.waits.watch import Watch
     from airflow_provider_service.client import ServiceClient
@@ -97,12 +87,6 @@ class ServiceExecutionSensor(ServiceBaseSensor):
 
     template_fields: Sequence[str] = ("service_conn_id", "execution_id", "output_path")
     operator_extra_links = (ServiceExecutionLink(), ServiceWorkflowLink())
-    checks = {
-        "on_vanished": one_of(*ON_VANISHED),
-        "return_output": require_output,
-        "max_output_items": optional(read_count),
-        **ServiceBaseSensor.checks,
-    }
 
     def __init__(
         self,

@@ -55,7 +55,7 @@ class ServiceWorkflowHealthSensor(PollingSensor):
     """
 
     template_fields: Sequence[str] = ("service_conn_id", *NAMES)
-    checks = {**CHECKS, **PollingSensor.checks}
+    checks = dict(CHECKS)
 
     def __init__(
         self,

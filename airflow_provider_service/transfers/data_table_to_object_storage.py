@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from airflow_provider_service._core.arguments import as_rendered, require_flag
+from airflow_provider_service._core.arguments import as_rendered
 from airflow_provider_service._core.rows.options import require_row_filter
 from airflow_provider_service.transfers._loading import ServiceUnloadTableOperator
 
@@ -48,7 +48,6 @@ class ServiceDataTableToObjectStorageOperator(ServiceUnloadTableOperator):
     """
 
     template_fields: Sequence[str] = (*ServiceUnloadTableOperator.template_fields, "path", "object_storage_conn_id")
-    checks = {"neutralize_formulas": require_flag}
 
     def __init__(
         self,

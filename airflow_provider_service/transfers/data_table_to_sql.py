@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._core.arguments import (
     as_rendered,
-    one_of,
-    optional,
     require,
-    require_flag,
     require_mapping,
     text_or_texts,
 )
-from airflow_provider_service._core.rows.options import LOAD_MODES, chosen_mode, require_row_filter
+from airflow_provider_service._core.rows.options import LoadMode, chosen_mode, require_row_filter
 from airflow_provider_service.transfers._loading import ServiceUnloadTableOperator
 from airflow_provider_service.transfers._sql import require_column_name, require_table_name
 
@@ -24,7 +21,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_service._core.arguments import TaskArguments, Templated
     from airflow_provider_service._core.lineage import Lineage
-    from airflow_provider_service._core.rows.options import LoadMode
     from airflow_provider_service.operators.table_results import TableToSqlResult
 
 __all__ = ["ServiceDataTableToSqlOperator"]
@@ -75,7 +71,6 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
         "hook_params",
     )
     template_fields_renderers = {**ServiceUnloadTableOperator.template_fields_renderers, "column_mapping": "json"}
-    checks = {"mode": optional(one_of(*LOAD_MODES)), "allow_empty": require_flag}
     joint_checks = {("mode", "key_columns"): chosen_mode}
 
     def __init__(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._core.arguments import as_rendered, read_count
@@ -47,7 +46,6 @@ class SqlToServiceDataTableOperator(ServiceLoadTableOperator):
     )
     template_ext = (".sql",)
     template_fields_renderers = {**ServiceLoadTableOperator.template_fields_renderers, "sql": "sql"}
-    checks = {**ServiceLoadTableOperator.checks, "fetch_rows": partial(read_count, least=1)}
 
     def __init__(
         self,
