@@ -18,24 +18,25 @@ LookUp = Callable[..., Any]
 
 # Plain classes, because generating a data class takes a good part of an operator's import time.
 class Alternatives:
-    """Two arguments that name an object by id and by name, of which exactly one is given."""
+    """Two arguments that name an object by id and by name, of which exactly one is given, unless both are optional.
+
+    Its methods read them from the attributes of an operator, a notifier or a trigger.
+    """
 
     def __init__(self, id_field: str, name_field: str, *, is_optional: bool = False) -> None:
+        self.fields = (id_field, name_field)
         self.id_field, self.name_field = id_field, name_field
         self.is_optional = is_optional
-
-    @property
-    def fields(self) -> tuple[str, str]:
-        """The two arguments."""
-        return self.id_field, self.name_field
 
     def check(self, arguments: object, *, are_rendered: bool) -> None:
         """Refuse arguments that name no object or two."""
         values = self._values(arguments)
-        present = {name: value for name, value in values.items() if value is not None}
+        present = [value for value in values.values() if value is not None]
         if self.is_optional and not present:
             return
-        if are_rendered or not present or not any(map(_is_template, present.values())):
+        # While a DAG file is parsed, a template may still be rendered to None.
+        is_final = all(isinstance(value, str) and not has_template(value) for value in present)
+        if are_rendered or is_final:
             require_one_of(**values)
 
     def _values(self, arguments: object) -> Mapping[str, Any]:
@@ -43,7 +44,7 @@ class Alternatives:
 
 
 class Reference(Alternatives):
-    """The two arguments of an operator, a notifier or a trigger that name one object."""
+    """Two such arguments of which the name can be looked up: in a project, if objects of the kind belong to one."""
 
     def __init__(
         self,
@@ -64,11 +65,13 @@ class Reference(Alternatives):
 
     def id_in(self, arguments: object, client: Resources) -> str | None:
         """Return the id that is given, or the id of the object with the name; None if neither is given."""
+        object_id: str | None
         object_id, name = self._values(arguments).values()
+        if object_id is None and name is not None:
+            return str(self.named_in(arguments, client).id)
         if isinstance(object_id, str) and not object_id.strip():
             refuse(self.id_field, "text that is not empty", object_id)
-        found: str | None = object_id if object_id is not None or name is None else self.named_in(arguments, client).id
-        return found
+        return object_id
 
     def required_id_in(self, arguments: object, client: Resources) -> str:
         """Return the id that is given, or the id of the object with the name."""
@@ -77,24 +80,17 @@ class Reference(Alternatives):
 
     def named_in(self, arguments: object, client: Resources) -> Any:
         """Return the object with the name that is given."""
-        return self.look_up(
-            client, self._text(getattr(arguments, self.name_field)), **self._project_of(arguments, client)
-        )
-
-    def _text(self, name: object) -> str:
+        name = getattr(arguments, self.name_field)
         if not isinstance(name, str) or not name.strip():
             refuse(self.name_field, "text that is not empty", name)
-        return name
-
-    def _project_of(self, arguments: object, client: Resources) -> dict[str, str | None]:
         if self.project is None:
-            return {}
+            return self.look_up(client, name)
         project_id = self.project.id_in(arguments, client)
         require(
             project_id or not self.needs_project,
             f"{self.name_field} needs {' or '.join(self.project.fields)}, in which it is looked up",
         )
-        return {"project_id": project_id}
+        return self.look_up(client, name, project_id=project_id)
 
 
 def tag_name_in(arguments: object, client: Resources) -> str | None:
@@ -109,10 +105,10 @@ def workflows_with_tag(client: Resources, tag_name: str | None, *, project_id: s
     """Iterate over the workflows that have a tag, or over all of them if it is None; archived ones count as well."""
     # The server's filter takes several names, separated by commas, so a tag with a comma in its name is not among them.
     tags = None if tag_name is None or "," in tag_name else tag_name
-    for one in client.workflows.list(tags=tags, project_id=project_id, exclude_pinned_data=True):
+    for workflow in client.workflows.list(tags=tags, project_id=project_id, exclude_pinned_data=True):
         # Servers before 2.39 ignore their filter for tags if they also get a project.
-        if tag_name is None or tag_name in [tag.name for tag in one.tags or ()]:
-            yield one
+        if tag_name is None or tag_name in [tag.name for tag in workflow.tags or ()]:
+            yield workflow
 
 
 def data_table_in(arguments: object, client: Resources) -> DataTable:
@@ -120,12 +116,8 @@ def data_table_in(arguments: object, client: Resources) -> DataTable:
     table_id = getattr(arguments, DATA_TABLE.id_field)
     if table_id is not None:
         return client.data_tables.get(table_id)
-    found: DataTable = DATA_TABLE.named_in(arguments, client)
-    return found
-
-
-def _is_template(value: object) -> bool:
-    return not isinstance(value, str) or has_template(value)
+    table: DataTable = DATA_TABLE.named_in(arguments, client)
+    return table
 
 
 PROJECT = Reference("project_id", "project_name", lookup.get_project, is_optional=True)

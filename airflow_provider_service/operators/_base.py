@@ -1,12 +1,14 @@
-"""The base class of all operators: connection, hook, links, and checks of arguments.
+"""The base class of all operators, and mixins for template fields that hold secrets or text that is not rendered.
 
-Template fields with special handling: secrets that are never shown, and text that is not rendered.
+Airflow renders fields in ``_do_render_template_fields``, the only method that plain and mapped tasks share. It stores
+the arguments of a task with its DAG, and the rendered fields before the task executes. So a secret is sealed both as
+soon as it is given and as soon as it is rendered.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -35,6 +37,97 @@ if TYPE_CHECKING:
     from airflow_provider_service.links.service import ServiceLink
 
 
+#: Template fields that say on what a task acts, or must not act. Of those that belong together, one suffices.
+_CHOOSING_FIELDS = (
+    ("workflow_id", "workflow_name", "execution_ids"),
+    ("project_id", "project_name"),
+    ("destination_project_id", "destination_project_name"),
+    ("parent_folder_id", "parent_folder_name"),
+    ("tag_id", "tag_name"),
+    ("credential_id", "credential_name"),
+    ("filter", "row_ids"),
+    *((name,) for name in ("status", "started_before", "workflow_names", "names", "kinds", "types", "object_ids")),
+    *((name,) for name in ("search", "columns", "categories", "version", "version_id", "arguments")),
+)
+
+
+class ServiceBaseOperator(CheckedArguments, BaseOperator):
+    """Base class of all operators: connection, hook, links, and checks of arguments."""
+
+    template_fields: Sequence[str] = ("service_conn_id",)
+    #: Template fields that may be empty text.
+    blank_fields: Sequence[str] = ()
+    #: The objects that arguments name by id or by name.
+    references: ClassVar[Sequence[Alternatives]] = ()
+    #: The variables of Airflow's context that the task needs.
+    context_names: ClassVar[Sequence[str]] = ("ti",)
+    #: The addresses that this process has pushed, by XCom key; None until it begins the task.
+    pushed_links: dict[str, str] | None = None
+    #: The template fields that had a value before they were rendered.
+    _given_fields: Sequence[str] = ()
+    ui_color = "#ede9fe"
+
+    def __init__(self, *, service_conn_id: Templated[str] = "service_default", **kwargs: Unpack[TaskArguments]) -> None:
+        super().__init__(**kwargs)
+        self.service_conn_id = as_rendered(service_conn_id)
+
+    def execute(self, context: Context) -> Any:
+        """Check the rendered arguments and perform the task. Errors that would recur are not retried."""
+        with failure_reported(context), fail_without_retry():
+            require_context(context, self.context_names)
+            self.pushed_links = {}
+            self._refuse_empty_fields()
+            self.check_arguments(are_rendered=True)
+            result = self.perform(context)
+            self.note_result(context, result)
+            return result
+
+    def check_arguments(self, *, are_rendered: bool = False) -> None:
+        """Refuse invalid arguments, such as a pair of id and name of which neither or both are given."""
+        super().check_arguments(are_rendered=are_rendered)
+        for reference in self.references:
+            reference.check(self, are_rendered=are_rendered)
+
+    @abstractmethod
+    def perform(self, context: Context) -> Any:
+        """Perform the task and return its XCom value."""
+
+    def note_result(self, context: Context, result: Any) -> None:
+        """Handle the result before the task returns it; does nothing by default."""
+
+    def _do_render_template_fields(self, parent: Any, *args: Any, **kwargs: Any) -> None:
+        # Airflow also calls this for what is inside a field.
+        if parent is self:
+            self._given_fields = [name for name in self.template_fields if getattr(self, name) is not None]
+        super()._do_render_template_fields(parent, *args, **kwargs)
+
+    def _refuse_empty_fields(self) -> None:
+        # To the service, an empty value would often mean "all".
+        for name in self.template_fields:
+            value = revealed(getattr(self, name))
+            is_blank = isinstance(value, str) and not value.strip()
+            require(not is_blank or name in self.blank_fields, f"{name} is empty; give a value, or leave it out")
+        # The output of another task can be None, and so can a template that renders to a native object. Without such a
+        # value, the task would act on more than the DAG says.
+        for names in _CHOOSING_FIELDS:
+            given = [name for name in names if name in self._given_fields]
+            has_value = any(getattr(self, name) is not None for name in given)
+            require(has_value or not given, f"{' and '.join(given)} is None; give a value, or leave it out")
+
+    @cached_property
+    def hook(self) -> ServiceHook:
+        """Hook for the connection of this task."""
+        from airflow_provider_service.hooks.service import ServiceHook
+
+        return ServiceHook(self.service_conn_id)
+
+    def link_to(self, context: Context, link: ServiceLink, page: str, *ids: str | int) -> str:
+        """Point the task's link at a page of the service and return the address."""
+        url = page_url(self.hook.config.base_url, page, *ids)
+        link.push(context, url)
+        return url
+
+
 class Sealed:
     """A rendered value that stays hidden wherever Airflow shows rendered fields, and in tracebacks."""
 
@@ -49,30 +142,8 @@ class Sealed:
         return "***"
 
 
-def _sealing_partial(kind: type[Any]) -> type[Any]:
-    """Extend Airflow's class for ``partial``, so that arguments that differ between mapped tasks are sealed too."""
-
-    class Sealing(kind):  # type: ignore[misc]
-        __slots__ = ()
-
-        def expand(self, **kwargs: Any) -> Any:
-            return super().expand(**_sealed_in(kwargs, self.operator_class.sealed_fields))
-
-        def expand_kwargs(self, kwargs: Any, **options: Any) -> Any:
-            fields = self.operator_class.sealed_fields
-            if isinstance(kwargs, (list, tuple)):
-                kwargs = [_sealed_in(one, fields) if isinstance(one, Mapping) else one for one in kwargs]
-            return super().expand_kwargs(kwargs, **options)
-
-    return Sealing
-
-
 class SealedFieldsMixin:
-    """Mixin for operators with template fields that hold secrets.
-
-    Airflow stores the arguments of a task with its DAG, so literal text is hidden as soon as it is given. Airflow also
-    stores the rendered fields before the task executes, so templates are hidden as soon as they are rendered.
-    """
+    """Mixin for operators with template fields that hold secrets."""
 
     #: Template fields whose values are hidden.
     sealed_fields: Sequence[str] = ()
@@ -89,7 +160,6 @@ class SealedFieldsMixin:
         super().__setattr__(name, _sealed(name, value) if name in self.sealed_fields else value)
 
     def _do_render_template_fields(self, parent: Any, *args: Any, **kwargs: Any) -> None:
-        # The only rendering method that plain and mapped tasks share.
         super()._do_render_template_fields(parent, *args, **kwargs)  # type: ignore[misc]
         for name in self.sealed_fields:
             value = revealed(getattr(parent, name))
@@ -98,82 +168,22 @@ class SealedFieldsMixin:
                 setattr(parent, name, Sealed(value))
 
 
-class VerbatimFieldsMixin:
-    """Mixin for operators with template fields whose text contains braces that are not Airflow's.
+def _sealing_partial(kind: type[Any]) -> type[Any]:
+    """Extend Airflow's class for ``partial``, so that arguments that differ between mapped tasks are sealed too."""
 
-    In such a field, the output of another task is resolved and the path of a file is replaced by its content, but text
-    is not rendered. A path outside Airflow's template folders is read only if the DAG file itself names it.
-    """
+    class Sealing(kind):  # type: ignore[misc]
+        __slots__ = ()
 
-    #: Template fields whose text is not rendered.
-    verbatim_fields: Sequence[str] = ()
-    _paths_of_dag_file: frozenset[str] = frozenset()
+        def expand(self, **kwargs: Any) -> Any:
+            return super().expand(**_sealed_in(kwargs, self.operator_class.sealed_fields))
 
-    def resolve_template_files(self) -> None:
-        """Remember the paths that the DAG file names; Airflow calls this when it parses the file, before tasks run."""
-        values = (getattr(self, name) for name in self.verbatim_fields)
-        self._paths_of_dag_file = frozenset(value for value in values if isinstance(value, str))
-        super().resolve_template_files()  # type: ignore[misc]
+        def expand_kwargs(self, kwargs: Any, **options: Any) -> Any:
+            fields = self.operator_class.sealed_fields
+            if isinstance(kwargs, (list, tuple)):
+                kwargs = [_sealed_in(item, fields) if isinstance(item, Mapping) else item for item in kwargs]
+            return super().expand_kwargs(kwargs, **options)
 
-    def _do_render_template_fields(self, parent: Any, *args: Any, **kwargs: Any) -> None:
-        for name in self.verbatim_fields:
-            setattr(parent, name, verbatim(getattr(parent, name)))
-        super()._do_render_template_fields(parent, *args, **kwargs)  # type: ignore[misc]
-        # Airflow itself reads only files that the DAG file names, not those of mapped fields or of a task's output.
-        for name in self.verbatim_fields:
-            setattr(parent, name, _content_of_path(getattr(parent, name), parent))
-
-
-def is_path(value: Any, endings: Sequence[str]) -> bool:
-    """Whether a value of a template field is the path of a file with one of these endings."""
-    return isinstance(value, str) and value.endswith(tuple(endings)) and "\n" not in value
-
-
-def _content_of_path(value: Any, task: Any) -> Any:
-    """Return the content of the file that the value names, or the value itself if it is not the path of a file."""
-    if not is_path(value, task.template_ext):
-        return value
-    folders = template_folders(task)
-    try:
-        found = next((file for folder in folders or [Path()] if (file := folder / value).is_file()), None)
-        if found is None:
-            return value
-        is_own = value in task._paths_of_dag_file or _is_below(found, folders)
-        text = found.read_text(encoding="utf-8") if is_own else ""
-    except UnicodeDecodeError as error:
-        raise AirflowFailException(f"the file {value!r} is not UTF-8 text") from error
-    except OSError as error:
-        raise AirflowFailException(f"the file {value!r} cannot be read: {error.strerror}") from error
-    if not is_own:
-        raise AirflowFailException(
-            f"the file {value!r} is outside the DAG's folder and its template_searchpath; only the DAG file itself can "
-            "name it, in a task that is not mapped, and not the output of another task"
-        )
-    return text
-
-
-def _is_below(file: Path, folders: Sequence[Path]) -> bool:
-    real = file.resolve()
-    return any(real.is_relative_to(folder.resolve()) for folder in folders)
-
-
-def template_folders(task: Any) -> list[Path]:
-    """Return the folders in which Airflow looks for files of a task, beginning with that of the DAG file."""
-    loader = task.get_template_env().loader
-    return [Path(folder) for folder in getattr(loader, "searchpath", ())]
-
-
-def verbatim(value: Any) -> Any:
-    """Return the value with all text marked as literal; the output of other tasks in it is still resolved."""
-    from airflow.providers.common.compat.sdk import literal
-
-    if isinstance(value, str):
-        return literal(value)
-    if isinstance(value, dict):
-        return {name: verbatim(inner) for name, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [verbatim(inner) for inner in value]
-    return value
+    return Sealing
 
 
 def _sealed_in(arguments: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
@@ -207,110 +217,74 @@ def _inside(value: Any, change: Callable[[Any], Any]) -> Any:
 
 def mask_all(value: Any) -> None:
     """Mask all text in a value in the logs of the task."""
-    for text in _texts(value):
-        mask_secret(str(text))
-
-
-def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _texts(inner)
-    elif isinstance(value, Sequence):
-        for inner in value:
-            yield from _texts(inner)
+        mask_secret(str(value))
+    elif isinstance(value, (Mapping, Sequence)):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            mask_all(inner)
 
 
-#: Template fields that say on what a task acts, or must not act. Of those that belong together, one suffices.
-_CHOOSING_FIELDS = (
-    ("workflow_id", "workflow_name", "execution_ids"),
-    ("project_id", "project_name"),
-    ("destination_project_id", "destination_project_name"),
-    ("parent_folder_id", "parent_folder_name"),
-    ("tag_id", "tag_name"),
-    ("credential_id", "credential_name"),
-    ("filter", "row_ids"),
-    *((name,) for name in ("status", "started_before", "workflow_names", "names", "kinds", "types", "object_ids")),
-    *((name,) for name in ("search", "columns", "categories", "version", "version_id", "arguments")),
-)
+class VerbatimFieldsMixin:
+    """Mixin for operators with template fields whose text contains braces that are not Airflow's.
 
+    In such a field, the output of another task is resolved and the path of a file is replaced by its content, but text
+    is not rendered. A path outside Airflow's template folders is read only if the DAG file itself names it.
+    """
 
-class ServiceBaseOperator(CheckedArguments, BaseOperator):
-    """Base class of all operators."""
+    #: Template fields whose text is not rendered.
+    verbatim_fields: Sequence[str] = ()
+    _paths_of_dag_file: frozenset[str] = frozenset()
 
-    template_fields: Sequence[str] = ("service_conn_id",)
-    #: Template fields that may be empty text.
-    blank_fields: Sequence[str] = ()
-    #: The objects that arguments name by id or by name.
-    references: ClassVar[Sequence[Alternatives]] = ()
-    #: The variables of Airflow's context that the task needs.
-    context_names: ClassVar[Sequence[str]] = ("ti",)
-    #: The addresses that this process has pushed, by XCom key; None until it begins the task.
-    pushed_links: dict[str, str] | None = None
-    #: The template fields that had a value before they were rendered.
-    _given_fields: Sequence[str] = ()
-    ui_color = "#ede9fe"
-
-    def __init__(self, *, service_conn_id: Templated[str] = "service_default", **kwargs: Unpack[TaskArguments]) -> None:
-        super().__init__(**kwargs)
-        self.service_conn_id = as_rendered(service_conn_id)
-
-    def execute(self, context: Context) -> Any:
-        """Check the rendered arguments and perform the task. Errors that would recur are not retried."""
-        with failure_reported(context), fail_without_retry():
-            require_context(context, self.context_names)
-            self.pushed_links = {}
-            self._refuse_blank_fields()
-            self._refuse_fields_without_value()
-            self.check_arguments(are_rendered=True)
-            result = self.perform(context)
-            self.note_result(context, result)
-            return result
-
-    def check_arguments(self, *, are_rendered: bool = False) -> None:
-        """Refuse invalid arguments, such as a pair of id and name of which neither or both are given."""
-        super().check_arguments(are_rendered=are_rendered)
-        for reference in self.references:
-            reference.check(self, are_rendered=are_rendered)
-
-    @abstractmethod
-    def perform(self, context: Context) -> Any:
-        """Perform the task and return its XCom value."""
-
-    def note_result(self, context: Context, result: Any) -> None:
-        """Handle the result before the task returns it; does nothing by default."""
-
-    def _refuse_blank_fields(self) -> None:
-        # To the service, an empty value would often mean "all".
-        for name in self.template_fields:
-            value = revealed(getattr(self, name))
-            is_blank = isinstance(value, str) and not value.strip()
-            require(not is_blank or name in self.blank_fields, f"{name} is empty; give a value, or leave it out")
+    def resolve_template_files(self) -> None:
+        """Remember the paths that the DAG file names; Airflow calls this when it parses the file, before tasks run."""
+        values = (getattr(self, name) for name in self.verbatim_fields)
+        self._paths_of_dag_file = frozenset(value for value in values if isinstance(value, str))
+        super().resolve_template_files()  # type: ignore[misc]
 
     def _do_render_template_fields(self, parent: Any, *args: Any, **kwargs: Any) -> None:
-        # The only rendering method that plain and mapped tasks share. Airflow also calls it for what is inside a field.
-        if parent is self:
-            self._given_fields = [name for name in self.template_fields if getattr(self, name) is not None]
-        super()._do_render_template_fields(parent, *args, **kwargs)
+        for name in self.verbatim_fields:
+            setattr(parent, name, verbatim(getattr(parent, name)))
+        super()._do_render_template_fields(parent, *args, **kwargs)  # type: ignore[misc]
+        # Airflow itself reads only files that the DAG file names, not those of mapped fields or of a task's output.
+        for name in self.verbatim_fields:
+            setattr(parent, name, _content_of_path(getattr(parent, name), parent))
 
-    def _refuse_fields_without_value(self) -> None:
-        # The output of another task can be None, and so can a template that renders to a native object. Without such a
-        # value, the task would act on more than the DAG says.
-        for names in _CHOOSING_FIELDS:
-            given = [name for name in names if name in self._given_fields]
-            is_left = any(getattr(self, name) is not None for name in given)
-            require(is_left or not given, f"{' and '.join(given)} is None; give a value, or leave it out")
 
-    @cached_property
-    def hook(self) -> ServiceHook:
-        """Hook for the connection of this task."""
-        from airflow_provider_service.hooks.service import ServiceHook
+def verbatim(value: Any) -> Any:
+    """Return the value with all text marked as literal; the output of other tasks in it is still resolved."""
+    from airflow.providers.common.compat.sdk import literal
 
-        return ServiceHook(self.service_conn_id)
+    return literal(value) if isinstance(value, str) else _inside(value, verbatim)
 
-    def link_to(self, context: Context, link: ServiceLink, page: str, *ids: str | int) -> str:
-        """Point the task's link at a page of the service and return the address."""
-        url = page_url(self.hook.config.base_url, page, *ids)
-        link.push(context, url)
-        return url
+
+def is_path(value: Any, endings: Sequence[str]) -> bool:
+    """Whether a value of a template field is the path of a file with one of these endings."""
+    return isinstance(value, str) and value.endswith(tuple(endings)) and "\n" not in value
+
+
+def template_folders(task: Any) -> list[Path]:
+    """Return the folders in which Airflow looks for files of a task, beginning with that of the DAG file."""
+    loader = task.get_template_env().loader
+    return [Path(folder) for folder in getattr(loader, "searchpath", ())]
+
+
+def _content_of_path(value: Any, task: Any) -> Any:
+    """Return the content of the file that the value names, or the value itself if it is not the path of a file."""
+    if not is_path(value, task.template_ext):
+        return value
+    folders = template_folders(task)
+    try:
+        file = next((file for folder in folders or [Path()] if (file := folder / value).is_file()), None)
+        if file is None:
+            return value
+        real = file.resolve()
+        if value in task._paths_of_dag_file or any(real.is_relative_to(folder.resolve()) for folder in folders):
+            return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise AirflowFailException(f"the file {value!r} is not UTF-8 text") from error
+    except OSError as error:
+        raise AirflowFailException(f"the file {value!r} cannot be read: {error.strerror}") from error
+    raise AirflowFailException(
+        f"the file {value!r} is outside the DAG's folder and its template_searchpath; only the DAG file itself can "
+        "name it, in a task that is not mapped, and not the output of another task"
+    )

@@ -1,9 +1,4 @@
-"""Base class for operators on executions that are selected by workflow and time.
-
-Base class and helpers for operators on workflows: id, link and result.
-
-Workflow definitions as arguments of operators: templates in paths are rendered, definitions are not.
-"""
+"""What operators act on: executions selected by workflow and time, one workflow, or definitions of workflows."""
 
 from __future__ import annotations
 
@@ -101,9 +96,9 @@ class SelectedExecutionsOperator(ServiceBaseOperator):
 
     def require_workflow(self) -> None:
         """Refuse to act on every workflow unless that is explicit."""
-        is_one = self.workflow_id is not None or self.workflow_name is not None
+        names_workflow = self.workflow_id is not None or self.workflow_name is not None
         require(
-            is_one != self.all_workflows,
+            names_workflow != self.all_workflows,
             "give either workflow_id or workflow_name, or all_workflows=True for the executions of every workflow",
         )
 
@@ -176,20 +171,6 @@ def summary(workflow: Workflow, url: str) -> WorkflowResult:
     }
 
 
-def outcome_of(before: Workflow | None, after: Workflow, is_updated: bool) -> str:
-    """Return what a deployment did to a workflow."""
-    if before is None:
-        return "created"
-    if is_updated:
-        return "updated"
-    if before.active != after.active:
-        return "activated" if after.active else "deactivated"
-    return "unchanged"
-
-
-_ADDRESS = "://"
-
-
 class DefinitionsMixin:
     """Mixin for operators whose argument ``source`` holds definitions, or paths of folders and files that do.
 
@@ -206,28 +187,28 @@ class DefinitionsMixin:
 
     def located(self) -> Any:
         """Return the source, with relative paths resolved against the folder of the DAG file."""
-        is_many = isinstance(self.source, (list, tuple))
-        return [from_dag_folder(one, self) for one in self.source] if is_many else from_dag_folder(self.source, self)
+        if isinstance(self.source, (list, tuple)):
+            return [from_dag_folder(item, self) for item in self.source]
+        return from_dag_folder(self.source, self)
 
 
 def _unrendered(value: Any) -> Any:
     if isinstance(value, Mapping) or _is_json(value):
         return verbatim(value)
-    return [_unrendered(one) for one in value] if isinstance(value, (list, tuple)) else value
+    return [_unrendered(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _is_json(value: Any) -> bool:
-    return (
-        isinstance(value, str)
-        and value.lstrip()[:1] in ("{", "[")
-        and not value.lstrip().startswith(("{{", "{%", "{#"))
-    )
+    text = value.lstrip() if isinstance(value, str) else ""
+    return text.startswith(("{", "[")) and not text.startswith(("{{", "{%", "{#"))
 
 
 def from_dag_folder(value: Any, task: Any) -> Any:
     """Resolve a relative path against the folder of the DAG file; return any other value unchanged."""
-    is_path = isinstance(value, str) and _ADDRESS not in value and not _is_json(value)
+    is_path = isinstance(value, str) and "://" not in value and not _is_json(value)
     if not is_path or Path(value).is_absolute():
         return value
-    folders = template_folders(task)
-    return str(next((found for folder in folders if (found := folder / value).exists()), Path(value)))
+    for folder in template_folders(task):
+        if (folder / value).exists():
+            return str(folder / value)
+    return str(Path(value))

@@ -16,7 +16,7 @@ from airflow_provider_service.client.errors import (
 )
 from airflow_provider_service.links.service import WORKFLOW_PAGE, ServiceWorkflowLink
 from airflow_provider_service.operators._base import ServiceBaseOperator, VerbatimFieldsMixin, is_path
-from airflow_provider_service.operators._selection import outcome_of, summary
+from airflow_provider_service.operators._selection import summary
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -116,7 +116,14 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
         url = self.link_to(context, ServiceWorkflowLink(), WORKFLOW_PAGE, workflow.id)
         self._warn_of_tags(definition, workflow)
         workflow, is_updated = self._deploy(workflow, desired)
-        outcome = outcome_of(before, workflow, is_updated)
+        if before is None:
+            outcome = "created"
+        elif is_updated:
+            outcome = "updated"
+        elif before.active != workflow.active:
+            outcome = "activated" if workflow.active else "deactivated"
+        else:
+            outcome = "unchanged"
         self.log.info(
             "Workflow %s (%s) was %s and is %s: %s",
             workflow.id,
@@ -182,17 +189,16 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
             raise
 
     def _find(self, name: str, project_id: str | None) -> Workflow | None:
-        known_id = self.workflow_id or self._id_by_name(name, project_id)
+        workflow_id = self.workflow_id or self._id_by_name(name, project_id)
         # Lists omit the description, so their items cannot be compared.
-        return self.hook.workflows.get(known_id) if known_id else None
+        return self.hook.workflows.get(workflow_id) if workflow_id else None
 
-    def _id_by_name(self, name: str, project_id: str | None) -> str | None:
+    def _id_by_name(self, defined_name: str, project_id: str | None) -> str | None:
         # After an earlier attempt has renamed the workflow, a repeat finds it by its new name.
-        names = (name,) if self.workflow_name is None else (self.workflow_name, name)
-        for one in names:
-            found = find_workflow(self.hook, one, project_id=project_id)
-            if found is not None:
-                return found.id
+        for name in [defined_name] if self.workflow_name is None else [self.workflow_name, defined_name]:
+            workflow = find_workflow(self.hook, name, project_id=project_id)
+            if workflow is not None:
+                return workflow.id
         return OPTIONAL_WORKFLOW.id_in(self, self.hook)
 
     def _create(self, desired: Mapping[str, Any], project_id: str | None) -> Workflow:
