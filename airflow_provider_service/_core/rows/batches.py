@@ -1,7 +1,4 @@
-"""Send many rows or row ids in as few calls as the server allows.
-
-Log the progress of a job with many rows.
-"""
+"""Send many rows or row ids in as few calls as the server allows, and log the progress of such a job."""
 
 from __future__ import annotations
 
@@ -21,20 +18,22 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.models import Condition, RowFilter
     from airflow_provider_service.client.resources._data_table_rows import Row
 
+log = logging.getLogger(__name__)
 
 #: Conditions in a filter that is sent in a body: the server fails at 1,000.
 MAX_CONDITIONS = 900
 #: Characters of an encoded filter that is sent in the URL: common proxies refuse a request line of 8 KiB.
 MAX_URL_CHARS = 7_000
-# Characters of a text that certainly fits: encoded, each takes 12 at most.
-_CERTAINLY_SHORT = 500
+#: Characters of a text that certainly fits into a URL: encoded, each takes 12 at most.
+CERTAINLY_SHORT_CHARS = 500
 #: Number of consecutive ids from which on a range takes fewer calls than a list of the ids.
 MIN_RANGE = 80
-
 #: Rows of a call that returns their ids: the service inserts each by a statement of its own, within the call's timeout.
 MAX_ROWS_WITH_IDS = 1_000
 #: Number of rows whose size is measured at once, which takes a quarter of the time.
 MEASURED_TOGETHER = 100
+#: Seconds between two lines of progress in the log.
+LINE_SECONDS = 10.0
 
 Item = TypeVar("Item")
 
@@ -53,7 +52,6 @@ def insert_in_batches(
 
     :param note_ids: called after each call with the inserted rows, which hold only their ids.
     :param may_repeat: whether the caller can be repeated although some rows were inserted.
-    :raises ServiceInsertInDoubtError: it cannot, and some rows were inserted, or may have been.
     """
     done = 0
     if note_ids is not None:
@@ -79,11 +77,14 @@ def insert_in_batches(
 
 def _row_batches(rows: Iterable[Mapping[str, Any]], max_rows: int, max_bytes: int) -> Iterator[list[Row]]:
     batch: list[Row] = []
-    total, left = 0, map(dict, rows)
-    while together := list(islice(left, min(MEASURED_TOGETHER, max_rows - len(batch)))):
-        whole = _size(together)
-        fits = total + whole <= max_bytes
-        for part, size in [(together, whole)] if fits else [([row], _size([row])) for row in together]:
+    total, remaining = 0, map(dict, rows)
+    while together := list(islice(remaining, min(MEASURED_TOGETHER, max_rows - len(batch)))):
+        size_together = len(to_json(together).encode())
+        if total + size_together <= max_bytes:
+            parts = [(together, size_together)]
+        else:
+            parts = [([row], len(to_json([row]).encode())) for row in together]
+        for part, size in parts:
             if batch and total + size > max_bytes:
                 yield batch
                 batch, total = [], 0
@@ -96,34 +97,27 @@ def _row_batches(rows: Iterable[Mapping[str, Any]], max_rows: int, max_bytes: in
         yield batch
 
 
-def _size(rows: list[Row]) -> int:
-    return len(to_json(rows).encode())
-
-
 def any_of(column: str, values: Iterable[Any]) -> Iterator[RowFilter]:
     """Filters for a request's body that together match the rows with one of the values in the column."""
-    sized = ((_equals(column, value), 0) for value in values)
-    return map(_either, _packed(sized, max_items=MAX_CONDITIONS, max_size=0))
+    conditions = (_equals(column, value) for value in values)
+    while batch := list(islice(conditions, MAX_CONDITIONS)):
+        yield {"type": "or", "filters": batch}
 
 
 def any_of_in_url(column: str, values: Iterable[Any]) -> Iterator[RowFilter]:
     """Filters for a request's URL that together match the rows with one of the values in the column."""
-    sized = ((_equals(column, value), _encoded_length(_equals(column, value))) for value in values)
-    return map(_either, _packed(sized, max_items=MAX_CONDITIONS, max_size=MAX_URL_CHARS))
-
-
-def fits_in_url(value: str | None) -> bool:
-    """Whether a filter for a text can be sent in a request's URL."""
-    if value is None or len(value) <= _CERTAINLY_SHORT:
-        return True
-    return _encoded_length(_equals("", value)) <= MAX_URL_CHARS
-
-
-def may_fit_in_urls(column: str, values: Collection[Any], urls: int) -> bool:
-    """Whether filters for these values may fit in a number of URLs; a quick estimate, without encoding them."""
-    # No value takes fewer characters than its text has.
-    least = _encoded_length(_equals(column, 0)) - 1 + min((len(str(value)) for value in values), default=0)
-    return len(values) <= urls * min(MAX_CONDITIONS, max(1, MAX_URL_CHARS // least))
+    batch: list[Condition] = []
+    total = 0
+    for value in values:
+        condition = _equals(column, value)
+        length = _encoded_length(condition)
+        if batch and (len(batch) >= MAX_CONDITIONS or total + length > MAX_URL_CHARS):
+            yield {"type": "or", "filters": batch}
+            batch, total = [], 0
+        batch.append(condition)
+        total += length
+    if batch:
+        yield {"type": "or", "filters": batch}
 
 
 def exactly_in_url(row_ids: Iterable[int]) -> Iterator[RowFilter]:
@@ -138,62 +132,44 @@ def exactly_in_url(row_ids: Iterable[int]) -> Iterator[RowFilter]:
         if len(ids) < MIN_RANGE:
             named += ids
         else:
-            ranges.append(_between(ids[0], ids[-1]))
+            first: Condition = {"columnName": "id", "condition": "gte", "value": ids[0]}
+            last: Condition = {"columnName": "id", "condition": "lte", "value": ids[-1]}
+            ranges.append({"type": "and", "filters": [first, last]})
     return chain(ranges, any_of_in_url("id", named))
 
 
-def _between(first: int, last: int) -> RowFilter:
-    return {
-        "type": "and",
-        "filters": [
-            {"columnName": "id", "condition": "gte", "value": first},
-            {"columnName": "id", "condition": "lte", "value": last},
-        ],
-    }
+def fits_in_url(value: str | None) -> bool:
+    """Whether a filter for a text can be sent in a request's URL."""
+    if value is None or len(value) <= CERTAINLY_SHORT_CHARS:
+        return True
+    return _encoded_length(_equals("", value)) <= MAX_URL_CHARS
+
+
+def may_fit_in_urls(column: str, values: Collection[Any], urls: int) -> bool:
+    """Whether filters for these values may fit in a number of URLs; a quick estimate, without encoding them."""
+    # No value takes fewer characters than its text has.
+    least = _encoded_length(_equals(column, 0)) - 1 + min((len(str(value)) for value in values), default=0)
+    return len(values) <= urls * min(MAX_CONDITIONS, max(1, MAX_URL_CHARS // least))
 
 
 def _equals(column: str, value: Any) -> Condition:
     return {"columnName": column, "condition": "eq", "value": value}
 
 
-def _either(conditions: list[Condition]) -> RowFilter:
-    return {"type": "or", "filters": conditions}
-
-
 def _encoded_length(condition: Condition) -> int:
     return len(encode_query({"": to_json(condition) + ","}))
-
-
-def _packed(sized: Iterable[tuple[Item, int]], *, max_items: int, max_size: int) -> Iterator[list[Item]]:
-    batch: list[Item] = []
-    total = 0
-    for item, size in sized:
-        if batch and (len(batch) >= max_items or total + size > max_size):
-            yield batch
-            batch, total = [], 0
-        batch.append(item)
-        total += size
-    if batch:
-        yield batch
-
-
-log = logging.getLogger(__name__)
-
-#: Seconds between two lines.
-LINE_SECONDS = 10.0
 
 
 class Progress:
     """Logs the number of rows, the rate per second, and the percentage if the total is known.
 
     :param action: what happens to the rows, such as ``"Inserted"``.
-    :param total: number of all rows; None if it is unknown.
     """
 
     def __init__(self, action: str, total: int | None = None) -> None:
         self._action, self._total = action, total
         self._began = self._logged = clock().monotonic()
-        self._said: int | None = None
+        self._logged_count: int | None = None
         self.count = 0
 
     def reach(self, count: int) -> None:
@@ -204,9 +180,9 @@ class Progress:
 
     def report(self) -> None:
         """Log a line now, unless the last one said the same."""
-        if self.count == self._said:
+        if self.count == self._logged_count:
             return
-        self._logged, self._said = clock().monotonic(), self.count
+        self._logged, self._logged_count = clock().monotonic(), self.count
         rate = self.count / max(self._logged - self._began, 0.001)
         of = "" if self._total is None else f" of {self._total:,}"
         share = f" ({100 * self.count // self._total}%)" if self._total else ""

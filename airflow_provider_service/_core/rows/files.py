@@ -53,20 +53,12 @@ _PLAIN = re.compile(r"[^,\r\n]*")
 
 
 def csv_line(values: Iterable[Any], neutralize_formulas: bool) -> str:
-    """Format a row as a line: text is quoted, and null is an empty cell.
-
-    :param neutralize_formulas: put an apostrophe before text that looks like a formula.
-    """
+    """Format a row as a line: text is quoted, and null is an empty cell."""
     return ",".join(_cell(value, neutralize_formulas) for value in values) + "\n"
 
 
 def csv_records(text: TextIO) -> Iterator[list[str | None]]:
-    """Read lines of cells, as text; an empty cell without quotes is None, and an empty line is one such cell.
-
-    :param text: opened with ``newline=""``.
-    :raises ServiceInputError: a quote is not closed, or is followed by something other than a comma or a line break, or
-        a row is too long.
-    """
+    """Read lines of cells, as text; an empty cell without quotes is None, and an empty line is one such cell."""
     reader = _Reader(text)
     record: list[str | None] = []
     while True:
@@ -181,10 +173,7 @@ READ_ROWS = 1_000
 
 
 class CsvFormat:
-    """A header and quoted text; null is an empty cell without quotes.
-
-    :param neutralize_formulas: put an apostrophe before text that looks like a formula.
-    """
+    """A header and quoted text; null is an empty cell without quotes."""
 
     def __init__(self, *, neutralize_formulas: bool = True) -> None:
         self._neutralize_formulas = neutralize_formulas
@@ -200,11 +189,7 @@ class CsvFormat:
         return count
 
     def read(self, file: IO[bytes], note_columns: NoteColumns = ignore_columns) -> Iterator[SourceRow]:
-        """Read rows, whose values are text or None. Empty lines are skipped if there are several columns.
-
-        :raises ServiceInputError: the file is not UTF-8, it has no header, the header repeats a name, or a row has
-            another number of cells.
-        """
+        """Read rows, whose values are text or None. Empty lines are skipped if there are several columns."""
         with _as_text(file) as text:
             records = csv_records(text)
             header = next(records, None)
@@ -236,11 +221,7 @@ class JsonLinesFormat:
         return count
 
     def read(self, file: IO[bytes], note_columns: NoteColumns = ignore_columns) -> Iterator[SourceRow]:
-        """Read rows; empty lines are skipped. Without rows, the names of the columns are unknown.
-
-        :raises ServiceInputError: the file is not UTF-8, or a line is not a JSON object, has a key twice, or is too
-            long.
-        """
+        """Read rows; empty lines are skipped. Without rows, the names of the columns are unknown."""
         with _as_text(file, newline="\n") as text:
             lines = iter(partial(text.readline, MAX_ROW_CHARS + 1), "")
             for number, line in enumerate(lines, start=1):
@@ -252,10 +233,7 @@ class ParquetFormat:
     """Record batches of typed columns; needs pyarrow, the extra ``parquet``."""
 
     def write(self, file: IO[bytes], types: Mapping[str, str], rows: Iterable[SourceRow]) -> int:
-        """Write rows, a row group of a few record batches at a time, and return their number.
-
-        :raises ServiceInputError: pyarrow is not installed.
-        """
+        """Write rows, a row group of a few record batches at a time, and return their number."""
         arrow = _pyarrow()
         schema, batches = arrow_schema(arrow, types), record_batches(arrow, types, rows)
         count = 0
@@ -266,11 +244,7 @@ class ParquetFormat:
         return count
 
     def read(self, file: IO[bytes], note_columns: NoteColumns = ignore_columns) -> Iterator[SourceRow]:
-        """Read rows as Python values, a record batch at a time.
-
-        :raises ServiceInputError: pyarrow is not installed, or the file is not Parquet, is damaged, or has several
-            columns of one name or a column of a type that no column of a data table can hold.
-        """
+        """Read rows as Python values, a record batch at a time."""
         arrow = _pyarrow()
         with _damage_named(arrow):
             # Spark and Hive write dates as INT96, whose nanoseconds would only reach from 1677 to 2262.
@@ -297,11 +271,7 @@ ENDINGS = (".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".parquet")
 
 
 def format_of(name: str, path: object, *, neutralize_formulas: bool = True) -> FileFormat:
-    """Choose the format by the ending of a file's name.
-
-    :param name: the argument with the path.
-    :raises ServiceInputError: the path has another ending.
-    """
+    """Choose the format by the ending of a file's name."""
     require_path(name, path)
     text = str(path)
     if not text.endswith(ENDINGS):
@@ -381,13 +351,7 @@ def _pyarrow() -> ModuleType:
 
 
 def chosen_types(types: Mapping[str, str], columns: object, *, with_system_columns: bool) -> dict[str, str]:
-    """Return the chosen columns with their types, in the order in which they were chosen.
-
-    :param types: types of the columns that can be written.
-    :param columns: names of columns, including those of the service; None for all.
-    :param with_system_columns: whether "all" includes the columns of the service.
-    :raises ServiceInputError: a name is unknown or given twice, or no name is given.
-    """
+    """Return the chosen columns with their types, in the order in which they were chosen."""
     known = types_of_stored_rows(types)
     if columns is None:
         return known if with_system_columns else dict(types)
@@ -406,14 +370,7 @@ def write_rows(
     neutralize_formulas: bool = True,
     conn_id: str | None = None,
 ) -> int:
-    """Write rows to a file, and return their number. Safe to repeat: the complete file replaces the existing one.
-
-    :param path: path or address that ends in ``.csv``, ``.jsonl`` or ``.parquet``; the first two may end in ``.gz``.
-    :param types: types by column, in the order in which they are written.
-    :param neutralize_formulas: put an apostrophe before text in a ``.csv`` file that looks like a formula.
-    :param conn_id: Airflow connection of the object storage, unless the address names one.
-    :raises ServiceInputError: the path has another ending, or the file could never be written there.
-    """
+    """Write rows to a file, and return their number. Safe to repeat: the complete file replaces the existing one."""
     file_format = format_of("path", path, neutralize_formulas=neutralize_formulas)
     require_place("path", path, conn_id=conn_id)
     with whole_file("path", path, conn_id=conn_id) as file:
@@ -423,14 +380,7 @@ def write_rows(
 def read_rows(
     path: StoredPath, note_columns: NoteColumns = ignore_columns, *, conn_id: str | None = None
 ) -> Generator[SourceRow, None, None]:
-    """Read the rows of a file, whose values are all text or None if it is a ``.csv`` file. Safe to repeat.
-
-    :param path: path or address that ends in ``.csv``, ``.jsonl`` or ``.parquet``; the first two may end in ``.gz``.
-    :param note_columns: called with the names of the columns before the first row, if the format has them.
-    :param conn_id: Airflow connection of the object storage, unless the address names one.
-    :raises ServiceInputError: the path has another ending, or the file does not have the format of its ending.
-    :raises FileNotFoundError: there is no such file.
-    """
+    """Read the rows of a file, whose values are all text or None if it is a ``.csv`` file. Safe to repeat."""
     file_format = format_of("path", path)
     with reading("path", path, conn_id=conn_id) as file:
         try:

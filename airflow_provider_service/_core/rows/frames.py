@@ -28,12 +28,7 @@ BATCH_ROWS = 10_000
 
 
 def optional_library(name: str, *, extra: str, user: str) -> ModuleType:
-    """Load a library that only some features need.
-
-    :param extra: the extra of this package that installs it.
-    :param user: what needs it, for the message.
-    :raises ServiceInputError: it is not installed.
-    """
+    """Load a library that only some features need."""
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
@@ -45,9 +40,6 @@ def require_plain_types(arrow: ModuleType, schema: Any, owner: str) -> None:
     """Refuse columns that store something other than what they mean, for example the number of a month.
 
     Arrow's own extension types, such as that of JSON, have values of Python that mean the same.
-
-    :param owner: what has the columns, for the message.
-    :raises ServiceInputError: a column has the extension type of a library.
     """
     for field in schema:
         if isinstance(field.type, arrow.BaseExtensionType):
@@ -63,10 +55,7 @@ def require_plain_types(arrow: ModuleType, schema: Any, owner: str) -> None:
 
 
 def python_rows(arrow: ModuleType, batch: Any) -> Iterator[SourceRow]:
-    """The rows of a record batch as Python values; nanoseconds are truncated to microseconds.
-
-    :raises ServiceInputError: Python has no such value, for example a date after the year 9999.
-    """
+    """The rows of a record batch as Python values; nanoseconds are truncated to microseconds."""
     names = batch.schema.names
     columns = [_python_values(arrow, name, column) for name, column in zip(names, batch.columns, strict=True)]
     return (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
@@ -78,10 +67,7 @@ def arrow_schema(arrow: ModuleType, types: Mapping[str, str]) -> Any:
 
 
 def record_batches(arrow: ModuleType, types: Mapping[str, str], rows: Iterable[SourceRow]) -> Iterator[Any]:
-    """Yield record batches of stored rows, with one in memory at a time.
-
-    :param types: types by column, in the order of the schema.
-    """
+    """Yield record batches of stored rows, with one in memory at a time."""
     schema, remaining = arrow_schema(arrow, types), iter(rows)
     while batch := list(islice(remaining, BATCH_ROWS)):
         columns = [[_arrow_value(row.get(name), kind) for row in batch] for name, kind in types.items()]
@@ -124,12 +110,6 @@ def rows_in(given: Any, note_columns: NoteColumns = ignore_columns) -> Generator
     """Yield the rows of a DataFrame, of an Arrow table, or of an iterable of rows or of such tables.
 
     Streams are never loaded as a whole. The rows themselves are not checked here.
-
-    :param given: a pandas DataFrame, anything with ``__arrow_c_stream__``, ``__arrow_c_array__`` or
-        ``__dataframe__``, such as a polars DataFrame or a pyarrow table, or an iterable of these or of mappings.
-    :param note_columns: called with the names of the columns of each DataFrame or table before its first row.
-    :raises ServiceInputError: it is something else, a library is missing, or the names of the columns are not text or
-        not distinct.
     """
     if is_frame(given):
         return _frame_rows(given, note_columns)
@@ -150,21 +130,13 @@ def is_frame(given: Any) -> bool:
 
 
 def arrow_table(types: Mapping[str, str], rows: Iterable[SourceRow]) -> Any:
-    """Build an Arrow table of stored rows, of which only a batch at a time exists as Python values.
-
-    :param types: types by column, in order: ``id`` becomes int64, numbers float64, dates timestamps in UTC.
-    :raises ServiceInputError: pyarrow is not installed.
-    """
+    """Build an Arrow table of stored rows, of which only a batch at a time exists as Python values."""
     arrow = _pyarrow("an Arrow table")
     return arrow.Table.from_batches(record_batches(arrow, types, rows), arrow_schema(arrow, types))
 
 
 def pandas_frame(types: Mapping[str, str], rows: Iterable[SourceRow]) -> Any:
-    """Build a pandas DataFrame of stored rows, whose types do not depend on the values: booleans may be ``pd.NA``.
-
-    :param types: types by column, in order.
-    :raises ServiceInputError: pandas or pyarrow is not installed.
-    """
+    """Build a pandas DataFrame of stored rows, whose types do not depend on the values: booleans may be ``pd.NA``."""
     pandas = optional_library("pandas", extra="pandas", user="a DataFrame of pandas")
     arrow = optional_library("pyarrow", extra="pandas", user="a DataFrame of pandas")
     own_types = {arrow.bool_(): pandas.BooleanDtype()}

@@ -72,13 +72,7 @@ def matching_rows(
     sort_by: str | None = None,
     search: str | None = None,
 ) -> Iterator[Row]:
-    """Yield the rows that meet a filter, with one page in memory at a time.
-
-    :param columns: names of the columns that are read.
-    :raises ServiceInputError: a value in the filter does not fit its column, or an ``"or"`` compares dates and other
-        values.
-    :raises ServiceError: while the rows are read, one of the columns no longer exists.
-    """
+    """Yield the rows that meet a filter, with one page in memory at a time."""
     filter = typed_filter(filter, column_types(table))
     dates = _date_conditions(filter, table)
     if filter is None or not dates:
@@ -90,10 +84,7 @@ def matching_rows(
 
 
 def with_columns(rows: Iterable[Row], table: DataTable, columns: Iterable[str]) -> Iterator[Row]:
-    """Yield the rows of a table, each of which has the columns, if only with null.
-
-    :raises ServiceError: a row lacks one of them: it would pass for null.
-    """
+    """Yield the rows of a table, each of which has the columns, if only with null."""
     names = list(columns)
     for row in rows:
         if missing := [name for name in names if name not in row]:
@@ -110,10 +101,9 @@ def exact_filters(
     filter: RowFilter | Mapping[str, Any],
     of_ids: Callable[[Sequence[int]], Iterable[Mapping[str, Any]]],
 ) -> Iterable[Mapping[str, Any]]:
-    """Return the filters for an update or a deletion: the given one, or those of the rows that meet it if it has dates.
+    """The filters for an update or a deletion: the given one, or those of the rows that meet it if it has dates.
 
     :param of_ids: returns the filters that find exactly the rows with some ids.
-    :raises ServiceInputError: as for :func:`matching_rows`.
     """
     typed = typed_filter(filter, column_types(table))
     dates = _date_conditions(typed, table)

@@ -76,10 +76,7 @@ _REPAIRING = ("remove_copies", "keep_newest")
 
 
 def chosen_strategy(change_strategy: ChangeStrategy, on_stored_duplicates: OnStoredDuplicates) -> ChangeStrategy:
-    """Choose the strategy, and check that it fits the policy for stored duplicates.
-
-    :raises ServiceInputError: ``"replace"`` with a policy that does not repair what a killed task leaves behind.
-    """
+    """Choose the strategy, and check that it fits the policy for stored duplicates."""
     if on_stored_duplicates in _REPAIRING:
         return change_strategy
     if change_strategy == "replace":
@@ -92,10 +89,7 @@ def chosen_strategy(change_strategy: ChangeStrategy, on_stored_duplicates: OnSto
 
 
 def chosen_mode(mode: LoadMode | None, key_columns: object, delete_missing: bool = False) -> LoadMode:
-    """Choose the mode: the given one, or ``"upsert"`` if there are key columns.
-
-    :raises ServiceInputError: no mode follows from the options, or they cannot be combined.
-    """
+    """Choose the mode: the given one, or ``"upsert"`` if there are key columns."""
     chosen = mode or ("upsert" if key_columns else None)
     if chosen is None:
         raise ServiceInputError(
@@ -112,11 +106,7 @@ def chosen_mode(mode: LoadMode | None, key_columns: object, delete_missing: bool
 
 
 def require_rows(count: int, mode: LoadMode, delete_missing: bool, *, allow_empty: bool) -> None:
-    """Refuse to replace all rows of a table by none.
-
-    :param count: number of rows to write.
-    :raises ServiceInputError: there are none, and all rows of the table would be deleted.
-    """
+    """Refuse to replace all rows of a table by none."""
     if delete_missing or mode == "replace":
         option = "delete_missing=True" if delete_missing else f"mode={mode!r}"
         loss = f"{option} would delete all rows of the table"
@@ -124,10 +114,7 @@ def require_rows(count: int, mode: LoadMode, delete_missing: bool, *, allow_empt
 
 
 def require_rejects(on_error: OnError, path: object) -> None:
-    """Require a file for the rows that are left out, and no file if none are.
-
-    :raises ServiceInputError: the file is missing, has no effect, or has another ending.
-    """
+    """Require a file for the rows that are left out, and no file if none are."""
     if on_error == "fail":
         require(path is None, "reject_path has no effect with on_error='fail'")
         return
@@ -136,10 +123,7 @@ def require_rejects(on_error: OnError, path: object) -> None:
 
 
 def require_row_filter(filter: object) -> None:
-    """Refuse a row filter without conditions, which the service would take for all rows; None is allowed.
-
-    :raises ServiceInputError: the filter has no conditions.
-    """
+    """Refuse a row filter without conditions, which the service would take for all rows; None is allowed."""
     if filter is not None:
         require_mapping("filter", filter)
         require(filter.get("filters"), "filter must contain at least one condition in 'filters'")  # type: ignore[attr-defined]

@@ -1,6 +1,7 @@
-"""Rows of a source: rename their columns to those of the table, and choose types for missing columns.
+"""Rows of a source: their columns get the names of the table and types, and rows that fit are kept by their key.
 
-Check the given rows one by one, and keep them by key in the form in which the service stores them.
+Each row is checked by itself, as it is read: nothing here holds more than one, and what is kept is in the form in which
+the service stores it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.rows.options import OnDuplicate
     from airflow_provider_service.client.resources._data_table_rows import Row
 
+log = logging.getLogger(__name__)
 
 SourceRow = Mapping[str, Any]
 #: Receives the names of a source's columns, which are known even without rows.
@@ -42,16 +44,11 @@ TYPES_OF_VALUES: tuple[tuple[tuple[type, ...], str], ...] = (
 
 
 def ignore_columns(names: Iterable[str]) -> None:
-    """Ignore the names of a source's columns."""
+    """Do nothing with the names of a source's columns."""
 
 
 def require_distinct(names: Iterable[str], owner: str, hint: str = "") -> None:
-    """Refuse columns with the same name, since only one would be kept.
-
-    :param owner: what has the columns, for the message.
-    :param hint: a remedy, for the message.
-    :raises ServiceInputError: several columns have the same name.
-    """
+    """Refuse columns with the same name, since only one would be kept."""
     doubled = sorted(repeated(names))
     if doubled:
         listed = ", ".join(map(shown, doubled))
@@ -59,12 +56,7 @@ def require_distinct(names: Iterable[str], owner: str, hint: str = "") -> None:
 
 
 class MappedColumns:
-    """Renames and leaves out the columns of rows.
-
-    :param mapping: name in the table by name in the source, None for a column that is left out; columns that it does
-        not name keep their names. None if the source has no mapping: all columns keep their names.
-    :raises ServiceInputError: two columns would get the same name.
-    """
+    """Renames and leaves out the columns of rows."""
 
     def __init__(self, mapping: Mapping[str, str | None] | None) -> None:
         self._stay = mapping is None
@@ -75,12 +67,7 @@ class MappedColumns:
             raise ServiceInputError(f"column_mapping gives several columns the same name: {shown(self._mapping)}")
 
     def apply(self, row: SourceRow, place: str) -> SourceRow:
-        """Return the row with the column names of the table.
-
-        :param place: how messages refer to the row, e.g. ``"row 3"``.
-        :raises ServiceInputError: the row is not a mapping, or a column would get the name of another, or of one that
-            only the service writes.
-        """
+        """Return the row with the column names of the table."""
         if self._stay:
             return row
         require_mapping(place, row)
@@ -106,10 +93,7 @@ class MappedColumns:
         return mapped
 
     def require_used(self) -> None:
-        """Require that the source has every column that the mapping names.
-
-        :raises ServiceInputError: no row had one of them.
-        """
+        """Require that the source has every column that the mapping names."""
         if self._unused:
             names = ", ".join(map(repr, sorted(self._unused)))
             raise ServiceInputError(
@@ -118,12 +102,7 @@ class MappedColumns:
 
 
 class GrowingTypes(dict[str, str]):
-    """The types by name of the columns that a table has, and of those that are to be added.
-
-    :param stored: types of the columns that the table has.
-    :param may_grow: whether the table may get more columns.
-    :param declared: types of further columns; without one, the first value of the column that is not null decides.
-    """
+    """The types by name of the columns that a table has, and of those that are to be added."""
 
     def __init__(self, stored: Mapping[str, str], *, may_grow: bool, declared: Mapping[str, str] | None = None) -> None:
         super().__init__(stored)
@@ -141,11 +120,7 @@ class GrowingTypes(dict[str, str]):
                 )
 
     def grow(self, row: SourceRow, place: str) -> None:
-        """Collect the columns of a row that the table lacks.
-
-        :param place: how messages refer to the row, e.g. ``"row 3"``.
-        :raises ServiceInputError: no column can have the name, or no column can hold the value.
-        """
+        """Collect the columns of a row that the table lacks."""
         if not self._may_grow:
             return
         self._before = None
@@ -157,7 +132,7 @@ class GrowingTypes(dict[str, str]):
             if name not in self:
                 self._add(name)
             if name in self._undecided and value is not None:
-                self[name] = type_of_value(value, f"{place}, column {name!r}")
+                self[name] = _type_of_value(value, f"{place}, column {name!r}")
                 self._undecided.discard(name)
 
     def undo(self) -> None:
@@ -168,11 +143,7 @@ class GrowingTypes(dict[str, str]):
             self._undecided, self._before = self._before[1], None
 
     def require_known(self, row: SourceRow, place: str) -> None:
-        """Refuse columns that the table lacks, unless they can be added; none is added yet.
-
-        :param place: how messages refer to the row, whose values are None.
-        :raises ServiceInputError: the row has such a column.
-        """
+        """Refuse columns that the table lacks, unless they can be added; none is added yet."""
         self._absent -= row.keys()
         if self._may_grow:
             self.grow(row, place)
@@ -181,10 +152,7 @@ class GrowingTypes(dict[str, str]):
             check_columns(row, self, place)
 
     def require_declared(self) -> None:
-        """Require that the table has every column whose type was declared, or the source has named it.
-
-        :raises ServiceInputError: neither has one of them.
-        """
+        """Require that the table has every column whose type was declared, or the source has named it."""
         if self._absent:
             names = ", ".join(map(shown, sorted(self._absent)))
             raise ServiceInputError(
@@ -202,7 +170,7 @@ class GrowingTypes(dict[str, str]):
             require_new_name(name)
         except ServiceInputError as error:
             raise ServiceInputError(f"{error}; give it another name with column_mapping") from error
-        alike = [known for known in self if known.lower() == name.lower()]
+        alike = [other for other in self if other.lower() == name.lower()]
         if alike:
             raise ServiceInputError(
                 f"the columns {alike[0]!r} and {name!r} differ only in case, which the service does not distinguish: "
@@ -214,12 +182,8 @@ class GrowingTypes(dict[str, str]):
             self._undecided.add(name)
 
 
-def type_of_value(value: Any, place: str) -> str:
-    """Choose the type of a new column by its first value.
-
-    :param place: where the value is, for the message.
-    :raises ServiceInputError: no type of column holds such values.
-    """
+def _type_of_value(value: Any, place: str) -> str:
+    """Choose the type of a new column by its first value."""
     for kinds, column_type in TYPES_OF_VALUES:
         if isinstance(value, kinds):
             return column_type
@@ -230,43 +194,12 @@ def type_of_value(value: Any, place: str) -> str:
     )
 
 
-log = logging.getLogger(__name__)
-
-
-@dataclass
-class _Rounded:
-    """Counts the values that lose precision in the service, and keeps the first."""
-
-    count: int = 0
-    first: str = ""
-
-    def note(self, place: str, columns: Sequence[str], given: Mapping[str, Any], typed: Row) -> None:
-        if columns and not self.count:
-            name = columns[0]
-            self.first = f"{place}, column {name!r}: {shown(given[name])} becomes {typed[name]}"
-        self.count += len(columns)
-
-    def report(self) -> None:
-        if self.count:
-            log.warning(
-                "The service stores %d values less exactly than they were given, the first in %s. A number keeps 15 to "
-                "17 digits and a date keeps milliseconds; a column of type string keeps everything",
-                self.count,
-                self.first,
-            )
-
-
 @dataclass
 class CheckedRows:
     """Rows that fit the table, by key.
 
-    :param types: type by column name.
-    :param key_columns: columns that identify a row; empty if rows have no key.
-    :param on_duplicate: what to do if rows have the same key: use the ``"last"`` one, or ``"fail"``.
-    :param requested: receives the rows by key, with values of the columns' types, in the order in which the keys first
-        appeared.
-    :param rounded_keys: receives the keys that the service rounds, with the values that were given, as text.
-    :param rejected_keys: receives the keys of rows that are left out; None if nobody needs them.
+    :param rounded_keys: the keys that the service stores less exactly than they were given, as they were given.
+    :param rejected_keys: the keys of rows that do not fit; None if they are not needed.
     """
 
     types: Mapping[str, str]
@@ -276,28 +209,29 @@ class CheckedRows:
     rounded_keys: MutableMapping[Key, list[str]]
     rejected_keys: MutableMapping[Key, None] | None = None
     duplicates: int = field(default=0, init=False)
-    _rounded: _Rounded = field(default_factory=_Rounded, init=False)
+    _rounded: int = field(default=0, init=False)
+    _first_rounding: str = field(default="", init=False)
 
     def add(self, number: int, given: Mapping[str, Any]) -> None:
-        """Check a row and keep it.
-
-        :param number: its number, which messages name.
-        :raises ServiceInputError: it does not fit the table, lacks a key column, or repeats a key that must be unique.
-        """
+        """Check a row and keep it."""
         place = f"row {number}"
         row = typed_row(given, self.types, place)
-        _require_no_nul(row, place)
-        columns = rounded_columns(given, row, self.types)
-        key = self._checked_key(place, given, row, columns) if self.key_columns else (number,)
-        self._rounded.note(place, columns, given, row)
+        for name, value in row.items():
+            if isinstance(value, str) and "\0" in value:
+                # The service would fail after earlier calls have written their rows.
+                raise ServiceInputError(
+                    f"{place}, column {name!r}: {shown(value)} holds the character NUL, which PostgreSQL cannot store",
+                    not_done="nothing was written",
+                )
+        rounded = rounded_columns(given, row, self.types)
+        key = self._checked_key(place, given, row, rounded) if self.key_columns else (number,)
+        if rounded and not self._rounded:
+            self._first_rounding = _rounding(place, rounded[0], given, row)
+        self._rounded += len(rounded)
         self.requested[key] = row
 
     def leave_out(self, number: int, given: Mapping[str, Any], reason: str) -> None:
-        """Keep only the key of a row that does not fit, so that no stored row with that key counts as missing.
-
-        :param reason: why it does not fit.
-        :raises ServiceInputError: its key cannot be read.
-        """
+        """Keep only the key of a row that does not fit, so that no stored row with that key counts as missing."""
         if self.rejected_keys is None:
             return
         try:
@@ -312,16 +246,13 @@ class CheckedRows:
 
     def report(self) -> None:
         """Warn about values that are stored less exactly than they were given, and about rows that were dropped."""
-        self._rounded.report()
+        if self._rounded:
+            _warn_of_rounding(self._rounded, self._first_rounding)
         if self.duplicates:
             log.warning("%d input rows were dropped because a later row has the same key", self.duplicates)
 
     def require_keys(self, row: Mapping[str, Any], place: str) -> None:
-        """Require all key columns.
-
-        :param place: how the message refers to the row, e.g. ``"row 3"``.
-        :raises ServiceInputError: the row lacks one.
-        """
+        """Require all key columns."""
         absent = [name for name in self.key_columns if name not in row]
         if absent:
             columns_of_row = ", ".join(map(shown, row)) or "no columns"
@@ -330,15 +261,22 @@ class CheckedRows:
                 not_done="nothing was written",
             )
 
-    def _checked_key(self, place: str, given: Mapping[str, Any], row: Row, columns: Sequence[str]) -> Key:
+    def _checked_key(self, place: str, given: Mapping[str, Any], row: Row, rounded: Sequence[str]) -> Key:
         self.require_keys(row, place)
         key = key_of(row, self.key_columns)
         given_key = [str(given[name]) for name in self.key_columns]
-        is_rounded = not set(self.key_columns).isdisjoint(columns)
+        is_rounded = not set(self.key_columns).isdisjoint(rounded)
         if key in self.requested:
-            existing = self.rounded_keys.get(key)
-            differs = (is_rounded or existing is not None) and existing != given_key
-            _refuse_duplicate(place, dict(zip(self.key_columns, key, strict=True)), differs, self.on_duplicate)
+            named_key = shown(dict(zip(self.key_columns, key, strict=True)))
+            earlier_key = self.rounded_keys.get(key)
+            if (is_rounded or earlier_key is not None) and earlier_key != given_key:
+                raise ServiceInputError(
+                    f"{place} has a key that the service cannot distinguish from the key of an earlier row: it stores "
+                    f"both as {named_key}; use a key column of type string",
+                    not_done="nothing was written",
+                )
+            if self.on_duplicate == "fail":
+                raise ServiceInputError(f"{place} repeats the key {named_key}", not_done="nothing was written")
             self.duplicates += 1
         if is_rounded:
             self.rounded_keys[key] = given_key
@@ -346,11 +284,7 @@ class CheckedRows:
 
 
 def checked_rows(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str]) -> list[Row]:
-    """Check all rows, and convert their values to the types of the columns; no column is a key.
-
-    :param types: type by column name.
-    :raises ServiceInputError: a row does not fit the table.
-    """
+    """Check all rows, and convert their values to the types of the columns; no column is a key."""
     requested: dict[Key, Row] = {}
     checked = CheckedRows(types, (), "last", requested, {})
     for number, given in enumerate(rows, start=1):
@@ -360,22 +294,16 @@ def checked_rows(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str]) ->
 
 
 def checked_values(values: Mapping[str, Any], types: Mapping[str, str]) -> Row:
-    """Check new values of stored rows, convert them to the types of the columns, and warn if they lose precision.
-
-    :param types: type by column name.
-    :raises ServiceInputError: they do not fit the table.
-    """
-    typed, rounded = typed_row(values, types, "data"), _Rounded()
-    rounded.note("data", rounded_columns(values, typed, types), values, typed)
-    rounded.report()
+    """Check new values of stored rows, convert them to the types of the columns, and warn if they lose precision."""
+    typed = typed_row(values, types, "data")
+    rounded = rounded_columns(values, typed, types)
+    if rounded:
+        _warn_of_rounding(len(rounded), _rounding("data", rounded[0], values, typed))
     return typed
 
 
 def check_key_columns(key_columns: Sequence[str], types: Mapping[str, str]) -> None:
-    """Require at least one key column, and that the table has each of them.
-
-    :raises ServiceInputError: there is none, or the table lacks one.
-    """
+    """Require at least one key column, and that the table has each of them."""
     if not key_columns or any(name not in types for name in key_columns):
         raise ServiceInputError(
             f"key_columns must name columns of the table, which has {', '.join(types)}; got {list(key_columns)}",
@@ -383,22 +311,14 @@ def check_key_columns(key_columns: Sequence[str], types: Mapping[str, str]) -> N
         )
 
 
-def _require_no_nul(row: Row, place: str) -> None:
-    """Refuse text that PostgreSQL cannot store. The service would fail after earlier calls have written their rows."""
-    name = next((name for name, value in row.items() if isinstance(value, str) and "\0" in value), None)
-    if name is not None:
-        raise ServiceInputError(
-            f"{place}, column {name!r}: {shown(row[name])} holds the character NUL, which PostgreSQL cannot store",
-            not_done="nothing was written",
-        )
+def _rounding(place: str, name: str, given: Mapping[str, Any], typed: Row) -> str:
+    return f"{place}, column {name!r}: {shown(given[name])} becomes {typed[name]}"
 
 
-def _refuse_duplicate(place: str, key: Mapping[str, Any], was_given_otherwise: bool, on_duplicate: OnDuplicate) -> None:
-    if was_given_otherwise:
-        raise ServiceInputError(
-            f"{place} has a key that the service cannot distinguish from the key of an earlier row: it stores both as "
-            f"{shown(key)}; use a key column of type string",
-            not_done="nothing was written",
-        )
-    if on_duplicate == "fail":
-        raise ServiceInputError(f"{place} repeats the key {shown(key)}", not_done="nothing was written")
+def _warn_of_rounding(count: int, first: str) -> None:
+    log.warning(
+        "The service stores %d values less exactly than they were given, the first in %s. A number keeps 15 to 17 "
+        "digits and a date keeps milliseconds; a column of type string keeps everything",
+        count,
+        first,
+    )

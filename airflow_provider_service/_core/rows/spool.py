@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # What SQLite reports if the temporary file cannot be written.
 _NO_SPACE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
+
 #: Memory of SQLite's cache, in KiB.
 CACHE_KIB = 8 * 1024
 
@@ -28,13 +29,6 @@ class Spool:
     """A temporary file without a name for the rows of one load: it is gone with the process, however that ends.
 
     Its folder is that of ``SQLITE_TMPDIR`` or ``TMPDIR``, or else ``/var/tmp`` or ``/tmp``.
-
-    :param chunk_rows: number of rows or ids that are read from the file at a time; of long rows, as many as fit into
-        ``BATCH_BYTES``, and at least one.
-
-    - ``requested``: rows by key, in the order in which a key first appeared.
-    - ``rounded_keys``: keys that the service rounds, as they were given.
-    - ``rejected_keys``: keys of rows that are left out.
     """
 
     def __init__(self, *, chunk_rows: int = BATCH_ROWS) -> None:
@@ -66,10 +60,7 @@ class Spool:
             ) from error
 
     def store(self, row: Row, key: Key, *, with_others: bool) -> None:
-        """Keep a row of the table if its key is requested. It replaces a row with the same id.
-
-        :param with_others: keep the id of a row whose key the source lacks.
-        """
+        """Keep a row of the table if its key is requested. It replaces a row with the same id."""
         if key in self.requested:
             values = (row["id"], key_text(key), json.dumps(row))
             self._db.execute("INSERT OR REPLACE INTO stored VALUES (?, ?, ?)", values)
@@ -85,14 +76,14 @@ class Spool:
         )
         first = 0
         for last, chunk in self.requested.chunks():
-            with closing(self._db.execute(query, (first, last))) as found:
-                yield chunk, [json.loads(row) for (row,) in found]
+            with closing(self._db.execute(query, (first, last))) as rows:
+                yield chunk, [json.loads(row) for (row,) in rows]
             first = last
 
     def other_ids(self) -> Iterator[list[int]]:
         """Yield the ids of stored rows whose key the source lacks, in chunks and ascending."""
-        with closing(self._db.execute("SELECT id FROM others ORDER BY id")) as found:
-            ids = (row_id for (row_id,) in found)
+        with closing(self._db.execute("SELECT id FROM others ORDER BY id")) as rows:
+            ids = (row_id for (row_id,) in rows)
             while chunk := list(islice(ids, self.chunk_rows)):
                 yield chunk
 
@@ -155,21 +146,21 @@ class SpooledMapping(MutableMapping[Any, Any]):
     def chunks(self) -> Iterator[tuple[int, dict[Key, Any]]]:
         """Yield the mapping in chunks and in order, each after the number of its last entry."""
         last = 0
-        while found := self._found_after(last):
-            last = found[-1][0]
-            yield last, {tuple(json.loads(key)): json.loads(value) for _, key, value in found}
-
-    def _found_after(self, last: int) -> list[tuple[int, str, str]]:
-        found, size = [], 0
-        with closing(self._db.execute(self._chunk, (last,))) as rows:
-            for row in rows:
-                found.append(row)
-                size += len(row[2])
-                if size >= BATCH_BYTES:
-                    break
-        return found
+        while True:
+            entries: dict[Key, Any] = {}
+            size = 0
+            with closing(self._db.execute(self._chunk, (last,))) as rows:
+                for number, key, value in rows:
+                    last = number
+                    entries[tuple(json.loads(key))] = json.loads(value)
+                    size += len(value)
+                    if size >= BATCH_BYTES:
+                        break
+            if not entries:
+                return
+            yield last, entries
 
 
 def key_text(key: Key) -> str:
     """A key as text; keys that are equal in Python, such as 5 and 5.0, have the same text."""
-    return json.dumps([int(one) if isinstance(one, float) and one.is_integer() else one for one in key])
+    return json.dumps([int(value) if isinstance(value, float) and value.is_integer() else value for value in key])

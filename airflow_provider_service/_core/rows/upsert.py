@@ -1,12 +1,21 @@
 """Upsert rows: read, compare, and write only the differences, in few calls and bounded memory.
 
-Write the plan of an upsert in an order that loses no row wherever it is interrupted.
+An upsert must leave the right rows behind wherever it is interrupted, because its task is then repeated, perhaps while
+its last call is still on the way:
+
+- The source and the stored rows with its keys are on disk (``spool``) before anything is written. From there they are
+  compared and written chunk by chunk, so memory does not depend on their number.
+- Each chunk is changed, then inserted, and deleted last, so that a newer row exists for every row that is deleted. Rows
+  are deleted by their ids, and only if these are lower than those of the rows that were just inserted: on SQLite, the
+  service reuses the highest id after its row was deleted.
+- A repeat compares again, and so writes only what is missing. Rows that an earlier attempt inserted late then have the
+  same key as others, and ``on_stored_duplicates`` says what becomes of them.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Literal
@@ -33,101 +42,7 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.models import RowFilter
     from airflow_provider_service.client.resources._data_table_rows import Row
 
-
 log = logging.getLogger(__name__)
-
-#: Maximum number of calls with which ``auto`` updates rows in place: about a second.
-MAX_UPDATE_CALLS = 100
-#: Number of inserted rows whose ids are returned to find out the lowest.
-MAX_RETURNED_IDS = 1_000
-#: Calls between two log lines of progress.
-CALLS_A_LINE = 500
-
-
-def write_plan(
-    client: Resources, table_id: str, plan: UpsertPlan, strategy: ChangeStrategy, *, with_first_id: bool = False
-) -> int | None:
-    """Write a plan: change, insert, and delete last, so that a newer row exists for every row that is deleted.
-
-    :param with_first_id: find out the id of the first inserted row even if the plan deletes no row.
-    :returns: that id: no row that was there before has it or a higher one. None if it is not known.
-    :raises ServiceApiError: a call failed; earlier writes stay, and the next upsert completes the rest.
-    """
-    updates = [(values, condition) for values, ids in plan.equal_changes() for condition in any_of("id", ids)]
-    replaced = [change.row["id"] for change in plan.changes]
-    if _replaces(client, table_id, strategy, len(updates), replaced):
-        inserts = [*plan.inserts, *(change.replacement for change in plan.changes)]
-        ids_to_delete = [*plan.surplus, *replaced]
-    else:
-        _update(client, table_id, updates)
-        inserts, ids_to_delete = plan.inserts, plan.surplus
-    first_id = _insert(client, table_id, inserts, with_first_id=with_first_id or bool(ids_to_delete))
-    _delete(client, table_id, [one for one in ids_to_delete if first_id is None or one < first_id])
-    return first_id
-
-
-def _insert(client: Resources, table_id: str, rows: Sequence[Row], *, with_first_id: bool) -> int | None:
-    ids: list[int] = []
-    # The service inserts 10,000 rows in a third of the time if it need not return their ids.
-    first = rows[:MAX_RETURNED_IDS] if with_first_id else []
-    for _ in insert_in_batches(client, table_id, first, note_ids=lambda some: ids.extend(row["id"] for row in some)):
-        pass
-    for inserted in insert_in_batches(client, table_id, rows[len(first) :]):
-        # A load writes many plans and logs its own progress.
-        if len(first) + inserted < len(rows):
-            log.info("Inserted %d of %d rows", len(first) + inserted, len(rows))
-    return min(ids, default=None)
-
-
-def _replaces(
-    client: Resources, table_id: str, strategy: ChangeStrategy, update_calls: int, replaced: Sequence[int]
-) -> bool:
-    if not update_calls or (strategy != "replace" and update_calls <= MAX_UPDATE_CALLS):
-        return False
-    in_place = f"{len(replaced)} rows change in place, with a call for each of {update_calls} groups of equal changes"
-    if strategy == "update":
-        few = 1 + len(list(exactly_in_url(replaced)))
-        log.info("%s; 'auto' and 'replace' would take about %d calls and give the rows new ids", in_place, few)
-        return False
-    try:
-        require_deletable(client, table_id)
-    except ServiceForbiddenError as error:
-        if strategy == "replace":
-            raise
-        log.warning("%s, because the key may not delete rows: %s", in_place, error)
-        return False
-    return True
-
-
-def require_deletable(client: Resources, table_id: str) -> None:
-    """Fail before rows are duplicated if the key may insert but not delete.
-
-    :raises ServiceForbiddenError: the key may not delete rows.
-    """
-    # No row has this id.
-    client.data_table_rows.delete(table_id, next(iter(exactly_in_url([0]))), dry_run=True)
-
-
-def _update(client: Resources, table_id: str, updates: Sequence[tuple[Row, RowFilter]]) -> None:
-    for number, (values, condition) in enumerate(updates, start=1):
-        client.data_table_rows.update(table_id, filter=condition, data=values)
-        metrics.count(metrics.ROWS_UPDATED, len(condition["filters"]))
-        if number % CALLS_A_LINE == 0 or number == len(updates):
-            log.info("Updated %d of %d groups of rows with equal changes", number, len(updates))
-
-
-def delete_rows(client: Resources, table_id: str, ids: Sequence[int]) -> None:
-    """Delete exactly the rows with these ids."""
-    for condition in exactly_in_url(ids):
-        client.data_table_rows.delete(table_id, condition)
-    metrics.count(metrics.ROWS_DELETED, len(ids))
-
-
-def _delete(client: Resources, table_id: str, ids: Sequence[int]) -> None:
-    delete_rows(client, table_id, ids)
-    if ids:
-        log.info("Deleted %d rows that have a newer row with the same key", len(ids))
-
 
 #: Up to this number, the service finds every whole number by equality.
 MAX_FOUND_NUMBER = 2**53
@@ -137,6 +52,12 @@ MAX_SEARCHED_KEYS = 10_000
 MAX_FILTERED_READS = 25
 #: From this number of filtered reads on, it pays to find out first whether reading the whole table takes fewer.
 MIN_READS_TO_PROBE = 3
+#: Maximum number of calls with which ``auto`` updates rows in place: about a second.
+MAX_UPDATE_CALLS = 100
+#: Number of inserted rows whose ids are returned to find out the lowest.
+MAX_RETURNED_IDS = 1_000
+#: Calls between two log lines of progress.
+CALLS_A_LINE = 500
 
 
 @dataclass(frozen=True)
@@ -165,21 +86,8 @@ def upsert_rows(
 ) -> LoadResult:
     """Update the rows whose keys exist, insert the others, and delete the rest if requested. Safe to repeat.
 
-    The table is read at most once, and rows are compared and written chunk by chunk. Not atomic: a change that another
-    writer makes between reading and writing is not detected.
-
-    :param spool: the rows, checked, by their key.
-    :param types: type by column name.
-    :param key_columns: columns that identify a row.
-    :param on_stored_duplicates: what to do if several stored rows have the same key, for example because the insert of
-        an earlier attempt arrived late: ``"remove_copies"`` updates all and deletes those that then equal a newer one
-        in every column, ``"keep_newest"`` deletes all but the one inserted last, ``"update_all"`` keeps them all,
-        ``"fail"`` writes nothing.
-    :param change_strategy: how rows change: ``"update"`` changes them in place, one call for each group of equal
-        changes, ``"replace"`` inserts the new rows and then deletes the old ones, in few calls, and gives them new ids,
-        ``"auto"`` updates up to 100 groups and replaces more, unless the key may not delete rows.
-    :param delete_missing: finally, delete the rows with keys that the source lacks.
-    :raises ServiceInputError: several stored rows have the same key, and the policy is to fail; nothing was written.
+    The table is read at most once. Not atomic: a change that another writer makes between reading and writing is not
+    detected.
     """
     strategy = chosen_strategy(change_strategy, on_stored_duplicates)
     if delete_missing:
@@ -214,58 +122,23 @@ def _read_stored(
     *,
     with_others: bool,
 ) -> None:
-    is_few = not with_others and len(spool.requested) <= MAX_SEARCHED_KEYS
-    keys: Collection[Any] | None = list(spool.requested) if is_few else None
-    progress = Progress("Read and compared")
-    for row in progress.counting(stored_rows(client, table_id, keys, types, key_columns)):
-        spool.store(row, key_of(row, key_columns), with_others=with_others)
-
-
-def _delete_others(client: Resources, table_id: str, spool: Spool) -> int:
-    others = spool.other_count()
-    if not others:
-        return 0
-    progress = Progress("Deleted", others)
-    for ids in spool.other_ids():
-        delete_rows(client, table_id, ids)
-        progress.reach(progress.count + len(ids))
-    progress.report()
-    return progress.count
-
-
-def stored_rows(
-    client: Resources, table_id: str, keys: Collection[Key] | None, types: Mapping[str, str], key_columns: Sequence[str]
-) -> Iterator[Row]:
-    """Read at least the rows of the table that have one of the keys; with None, all rows."""
-    filters = None if keys is None else _key_filters(keys, types, key_columns)
+    """Keep the stored rows that have one of the keys: read those that may have one, or the whole table."""
+    filters: Sequence[RowFilter | None] | None = None
+    if not with_others and len(spool.requested) <= MAX_SEARCHED_KEYS:
+        filters = _key_filters(list(spool.requested), types, key_columns)
     if filters is not None and len(filters) >= MIN_READS_TO_PROBE:
         # No table has more rows than its highest id.
         most_pages = -(-edge_id(client, table_id, "desc") // client.transport.config.page_size)
         filters = None if most_pages < len(filters) else filters
     pages = [None] if filters is None else filters
-    found = chain.from_iterable(client.data_table_rows.list(table_id, filter=one) for one in pages)
-    return (checked_row(row, table_id) for row in found)
-
-
-def edge_id(client: Resources, table_id: str, direction: Literal["asc", "desc"]) -> int:
-    """The lowest or the highest id in a table; 0 if it is empty."""
-    rows = client.data_table_rows.list(table_id, sort_by=f"id:{direction}", limit=1)
-    return next((int(checked_row(row, table_id)["id"]) for row in rows), 0)
-
-
-def checked_row(row: Row, table_id: str) -> Row:
-    """Return a row that the service has read, after a check of its values.
-
-    :raises ServiceUnexpectedResponseError: it holds a value that no column can have.
-    """
-    if any(isinstance(value, (list, dict)) for value in row.values()):
-        raise ServiceUnexpectedResponseError(
-            "a row holds a value that no column has", method="GET", path=f"/data-tables/{table_id}/rows"
-        )
-    return row
+    rows = chain.from_iterable(client.data_table_rows.list(table_id, filter=filter) for filter in pages)
+    for row in Progress("Read and compared").counting(rows):
+        checked_row(row, table_id)
+        spool.store(row, key_of(row, key_columns), with_others=with_others)
 
 
 def _key_filters(keys: Collection[Key], types: Mapping[str, str], key_columns: Sequence[str]) -> list[RowFilter] | None:
+    """The filters that find the rows with one of the keys, and perhaps others; None if they would be too many."""
     # Filters cannot be nested, so only one column of the key is searched for.
     values = {name: {key[position] for key in keys} for position, name in enumerate(key_columns)}
     findable = [name for name in key_columns if all(_is_findable(value, types[name]) for value in values[name])]
@@ -283,3 +156,105 @@ def _is_findable(value: Any, column_type: str) -> bool:
     if column_type == "number":
         return value is None or abs(value) <= MAX_FOUND_NUMBER
     return column_type == "boolean" or (column_type == "string" and fits_in_url(value))
+
+
+def edge_id(client: Resources, table_id: str, direction: Literal["asc", "desc"]) -> int:
+    """The lowest or the highest id in a table; 0 if it is empty."""
+    rows = client.data_table_rows.list(table_id, sort_by=f"id:{direction}", limit=1)
+    return next((int(checked_row(row, table_id)["id"]) for row in rows), 0)
+
+
+def checked_row(row: Row, table_id: str) -> Row:
+    """Return a row that the service has read, after a check of its values."""
+    if any(isinstance(value, (list, dict)) for value in row.values()):
+        raise ServiceUnexpectedResponseError(
+            "a row holds a value that no column has", method="GET", path=f"/data-tables/{table_id}/rows"
+        )
+    return row
+
+
+def write_plan(
+    client: Resources, table_id: str, plan: UpsertPlan, strategy: ChangeStrategy, *, with_first_id: bool
+) -> int | None:
+    """Change, insert, and delete last, so that a newer row exists for every row that is deleted.
+
+    :param with_first_id: find out the id of the first inserted row even if the plan deletes no row.
+    :returns: that id: no row that was there before has it or a higher one. None if it is not known.
+    """
+    updates = [(values, condition) for values, ids in plan.equal_changes() for condition in any_of("id", ids)]
+    inserts, old_ids = plan.inserts, plan.surplus
+    replaced_ids = [row["id"] for row, _ in plan.changes]
+    if _replaces(client, table_id, strategy, len(updates), replaced_ids):
+        inserts, old_ids = [*inserts, *plan.replacements()], [*old_ids, *replaced_ids]
+        updates = []
+    for number, (values, condition) in enumerate(updates, start=1):
+        client.data_table_rows.update(table_id, filter=condition, data=values)
+        metrics.count(metrics.ROWS_UPDATED, len(condition["filters"]))
+        if number % CALLS_A_LINE == 0 or number == len(updates):
+            log.info("Updated %d of %d groups of rows with equal changes", number, len(updates))
+    first_id = _insert(client, table_id, inserts, with_first_id=with_first_id or bool(old_ids))
+    ids_to_delete = [row_id for row_id in old_ids if first_id is None or row_id < first_id]
+    _delete_rows(client, table_id, ids_to_delete)
+    if ids_to_delete:
+        log.info("Deleted %d rows that have a newer row with the same key", len(ids_to_delete))
+    return first_id
+
+
+def _replaces(
+    client: Resources, table_id: str, strategy: ChangeStrategy, update_calls: int, replaced_ids: Sequence[int]
+) -> bool:
+    """Whether the changed rows are inserted anew, instead of changed in place."""
+    if not update_calls or (strategy != "replace" and update_calls <= MAX_UPDATE_CALLS):
+        return False
+    in_place = (
+        f"{len(replaced_ids)} rows change in place, with a call for each of {update_calls} groups of equal changes"
+    )
+    if strategy == "update":
+        few = 1 + len(list(exactly_in_url(replaced_ids)))
+        log.info("%s; 'auto' and 'replace' would take about %d calls and give the rows new ids", in_place, few)
+        return False
+    try:
+        require_deletable(client, table_id)
+    except ServiceForbiddenError as error:
+        if strategy == "replace":
+            raise
+        log.warning("%s, because the key may not delete rows: %s", in_place, error)
+        return False
+    return True
+
+
+def require_deletable(client: Resources, table_id: str) -> None:
+    """Fail before rows are duplicated if the key may insert but not delete."""
+    # No row has this id.
+    client.data_table_rows.delete(table_id, next(iter(exactly_in_url([0]))), dry_run=True)
+
+
+def _insert(client: Resources, table_id: str, rows: Sequence[Row], *, with_first_id: bool) -> int | None:
+    ids: list[int] = []
+    # The service inserts 10,000 rows in a third of the time if it need not return their ids.
+    first = rows[:MAX_RETURNED_IDS] if with_first_id else []
+    for _ in insert_in_batches(client, table_id, first, note_ids=lambda some: ids.extend(row["id"] for row in some)):
+        pass
+    for inserted in insert_in_batches(client, table_id, rows[len(first) :]):
+        # A load writes many plans and logs its own progress.
+        if len(first) + inserted < len(rows):
+            log.info("Inserted %d of %d rows", len(first) + inserted, len(rows))
+    return min(ids, default=None)
+
+
+def _delete_others(client: Resources, table_id: str, spool: Spool) -> int:
+    others = spool.other_count()
+    if not others:
+        return 0
+    progress = Progress("Deleted", others)
+    for ids in spool.other_ids():
+        _delete_rows(client, table_id, ids)
+        progress.reach(progress.count + len(ids))
+    progress.report()
+    return progress.count
+
+
+def _delete_rows(client: Resources, table_id: str, ids: Sequence[int]) -> None:
+    for condition in exactly_in_url(ids):
+        client.data_table_rows.delete(table_id, condition)
+    metrics.count(metrics.ROWS_DELETED, len(ids))

@@ -18,22 +18,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: The values of the key columns of a row.
 Key = tuple[Any, ...]
 
+#: Keys with several stored rows that an error shows as examples.
 MAX_SHOWN_KEYS = 5
-
-
-@dataclass(frozen=True)
-class RowChange:
-    """A stored row and the values that it must get."""
-
-    row: Row
-    values: Row
-
-    @property
-    def replacement(self) -> Row:
-        """The row after the change, with every column that can be written."""
-        return {**_own_columns(self.row), **self.values}
 
 
 @dataclass
@@ -41,22 +30,26 @@ class UpsertPlan:
     """The changes to write.
 
     - ``inserts``: rows with keys that the table lacks.
-    - ``changes``: rows that differ from the given values.
+    - ``changes``: stored rows, each with the values that it must get.
     - ``unchanged``: number of rows that already have the given values.
     - ``surplus``: ids of rows to delete, because a newer row with their key stays.
     """
 
-    inserts: list[Row] = field(default_factory=list)
-    changes: list[RowChange] = field(default_factory=list)
+    inserts: list[Row]
+    changes: list[tuple[Row, Row]] = field(default_factory=list)
     unchanged: int = 0
     surplus: list[int] = field(default_factory=list)
 
     def equal_changes(self) -> list[tuple[Row, list[int]]]:
         """Values to write, each with the ids of all rows that get them: one call can change many rows."""
         groups: dict[str, tuple[Row, list[int]]] = {}
-        for change in self.changes:
-            groups.setdefault(to_json(change.values), (change.values, []))[1].append(change.row["id"])
+        for row, values in self.changes:
+            groups.setdefault(to_json(values), (values, []))[1].append(row["id"])
         return list(groups.values())
+
+    def replacements(self) -> list[Row]:
+        """The changed rows, each with every column that can be written."""
+        return [{**_own_columns(row), **values} for row, values in self.changes]
 
 
 def plan_upsert(
@@ -65,20 +58,26 @@ def plan_upsert(
     key_columns: Sequence[str],
     on_stored_duplicates: OnStoredDuplicates,
 ) -> UpsertPlan:
-    """Compare the requested rows with the stored ones.
-
-    :param requested: rows by key, in the types of the columns.
-    :param stored: rows of the table, at least those with a requested key; a row may occur twice.
-    :raises ServiceInputError: several stored rows have the same key, and the policy is to fail.
-    """
-    found = _by_requested_key(stored, requested, key_columns)
-    doubled = {key: list(rows) for key, rows in found.items() if len(rows) > 1}
+    """Compare the requested rows with the stored ones, of which at least those with a requested key are given."""
+    # By id, because a page can repeat a row while others delete rows: it must not count as a copy of itself.
+    stored_by_key: dict[Key, dict[int, Row]] = {}
+    for row in stored:
+        key = key_of(row, key_columns)
+        if key in requested:
+            stored_by_key.setdefault(key, {})[row["id"]] = row
+    doubled = {key: list(rows) for key, rows in stored_by_key.items() if len(rows) > 1}
     if doubled and on_stored_duplicates == "fail":
         raise ServiceInputError(_several_rows(doubled, key_columns))
-    plan = UpsertPlan(inserts=[row for key, row in requested.items() if key not in found])
-    for key, rows in found.items():
-        kept = rows.values() if len(rows) == 1 else _kept(rows, requested[key], on_stored_duplicates)
-        _plan_key(plan, requested[key], kept, rows)
+    plan = UpsertPlan(inserts=[row for key, row in requested.items() if key not in stored_by_key])
+    for key, rows in stored_by_key.items():
+        staying = rows if len(rows) == 1 else _staying(rows, requested[key], on_stored_duplicates)
+        for row in staying.values():
+            values = {name: value for name, value in requested[key].items() if row.get(name) != value}
+            if values:
+                plan.changes.append((row, values))
+            else:
+                plan.unchanged += 1
+        plan.surplus += [row_id for row_id in rows if row_id not in staying]
     if doubled:
         log.warning(
             "%d keys have several rows in the table, %d in all: on_stored_duplicates=%r removes %d of them",
@@ -95,39 +94,19 @@ def key_of(row: Mapping[str, Any], key_columns: Sequence[str]) -> Key:
     return tuple(row.get(name) for name in key_columns)
 
 
-def _by_requested_key(
-    stored: Iterable[Row], requested: Mapping[Key, Row], key_columns: Sequence[str]
-) -> dict[Key, dict[int, Row]]:
-    # By id, because a page can repeat a row while others delete rows: it must not count as a copy of itself.
-    found: dict[Key, dict[int, Row]] = {}
-    for row in stored:
-        key = key_of(row, key_columns)
-        if key in requested:
-            found.setdefault(key, {})[row["id"]] = row
-    return found
+def _staying(rows: Mapping[int, Row], given: Row, on_stored_duplicates: OnStoredDuplicates) -> Mapping[int, Row]:
+    """The rows of one key, by id, that are not deleted.
 
-
-def _plan_key(plan: UpsertPlan, given: Row, kept: Iterable[Row], rows: Mapping[int, Row]) -> None:
-    stay = set()
-    for row in kept:
-        stay.add(row["id"])
-        values = {name: value for name, value in given.items() if row.get(name) != value}
-        if values:
-            plan.changes.append(RowChange(row, values))
-        else:
-            plan.unchanged += 1
-    plan.surplus += [row_id for row_id in rows if row_id not in stay]
-
-
-def _kept(rows: Mapping[int, Row], given: Row, on_stored_duplicates: OnStoredDuplicates) -> Iterable[Row]:
-    # The service reuses the highest id after its row is deleted. A row is deleted only if a newer one stays, so that a
-    # delete that is repeated, or arrives late, never hits another row with the same id.
+    The service reuses the highest id after its row is deleted. A row is deleted only if a newer one stays, so that a
+    delete that is repeated, or arrives late, never hits another row with the same id.
+    """
     if on_stored_duplicates == "keep_newest":
-        return [rows[max(rows)]]
+        return {max(rows): rows[max(rows)]}
     if on_stored_duplicates == "remove_copies":
         # Later rows replace earlier ones that would have the same values after the upsert.
-        return {to_json({**_own_columns(rows[row_id]), **given}): rows[row_id] for row_id in sorted(rows)}.values()
-    return rows.values()
+        distinct = {to_json({**_own_columns(rows[row_id]), **given}): row_id for row_id in sorted(rows)}
+        return {row_id: rows[row_id] for row_id in distinct.values()}
+    return rows
 
 
 def _own_columns(row: Row) -> Row:

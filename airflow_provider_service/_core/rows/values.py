@@ -1,5 +1,4 @@
-"""Convert values to the form in which their column stores them, so that rows are compared in the form in which they are
-written."""
+"""Convert values to the form in which the service stores and returns them, so that rows can be compared."""
 
 from __future__ import annotations
 
@@ -8,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client._constraints import SYSTEM_COLUMNS, require_row
@@ -32,25 +32,17 @@ _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
 def column_types(table: DataTable) -> dict[str, str]:
     """Names and types of the columns that can be written, in the table's order."""
-    return {column.name: column.type for column in sorted(table.columns or (), key=lambda column: column.index)}
+    return {column.name: column.type for column in sorted(table.columns or (), key=attrgetter("index"))}
 
 
 def types_of_stored_rows(types: Mapping[str, str]) -> dict[str, str]:
-    """All columns of stored rows with their types, in the order in which files have them.
-
-    :param types: types of the columns that can be written.
-    """
+    """All columns of stored rows with their types, in the order in which files have them."""
     first, *others = SYSTEM_COLUMNS
     return {first: "id", **types, **dict.fromkeys(others, "date")}
 
 
 def check_columns(row: Mapping[str, Any], types: Mapping[str, str], place: str) -> None:
-    """Refuse a row that does not fit the table's columns.
-
-    :param types: type by column name.
-    :param place: how messages refer to the row, e.g. ``"row 3"``.
-    :raises ServiceInputError: the row is not a mapping, or has a column that the table lacks or that cannot be written.
-    """
+    """Refuse a row that does not fit the table's columns."""
     require_row(row, place)
     unknown = [name for name in row if name not in types]
     if unknown:
@@ -61,12 +53,7 @@ def check_columns(row: Mapping[str, Any], types: Mapping[str, str], place: str) 
 
 
 def typed_row(row: Mapping[str, Any], types: Mapping[str, str], place: str) -> dict[str, Any]:
-    """Convert the values of a row to the form in which the service will return them.
-
-    :param types: type by column name.
-    :param place: how messages refer to the row, e.g. ``"row 3"``.
-    :raises ServiceInputError: the row is not a mapping, or has an unknown column or a value of a wrong type.
-    """
+    """Convert the values of a row to the form in which the service will return them."""
     check_columns(row, types, place)
     return {name: _typed(value, types[name], place, name) for name, value in row.items()}
 
@@ -75,34 +62,24 @@ def typed_filter(filter: Any, types: Mapping[str, str]) -> Any:
     """Convert the numbers and booleans that a filter compares with, as those of rows; an id is a number.
 
     The service would take empty text for 0. What is malformed is left to it, since it refuses that.
-
-    :param types: types of the columns that can be written.
-    :raises ServiceInputError: a value does not fit its column.
     """
     conditions = filter.get("filters") if isinstance(filter, Mapping) else None
     if not isinstance(conditions, (list, tuple)):
         return filter
-    compared = {**types, "id": "number"}
-    return {**filter, "filters": [_typed_condition(one, compared) for one in conditions]}
+    typed = []
+    for condition in conditions:
+        name = str(condition.get("columnName")) if isinstance(condition, Mapping) else ""
+        column_type = "number" if name == "id" else types.get(name)
+        if column_type in ("number", "boolean") and "value" in condition:
+            typed.append({**condition, "value": _typed(condition["value"], column_type, "the filter", name)})
+        else:
+            typed.append(condition)
+    return {**filter, "filters": typed}
 
 
 def rounded_columns(given: Mapping[str, Any], typed: Mapping[str, Any], types: Mapping[str, str]) -> list[str]:
-    """The columns of a row whose values the service stores less exactly than they were given.
-
-    :param given: the row as it was given.
-    :param typed: the same row from :func:`typed_row`.
-    """
+    """The columns of a row whose values the service stores less exactly than they were given."""
     return [name for name, value in given.items() if value is not None and _is_rounded(value, typed[name], types[name])]
-
-
-def _typed_condition(condition: Any, types: Mapping[str, str]) -> Any:
-    if not isinstance(condition, Mapping) or "value" not in condition:
-        return condition
-    name = str(condition.get("columnName"))
-    column_type = types.get(name, "")
-    if column_type not in ("number", "boolean"):
-        return condition
-    return {**condition, "value": _typed(condition["value"], column_type, "the filter", name)}
 
 
 def _typed(value: Any, column_type: str, place: str, name: str) -> Any:
@@ -169,10 +146,7 @@ def _boolean(value: Any) -> bool:
 
 
 def date_text(value: Any) -> str:
-    """Write a date as the service returns it: in UTC, with milliseconds. Without a time zone it means UTC.
-
-    :raises ValueError: it is not a date, or of a year that the service misreads.
-    """
+    """Write a date as the service returns it: in UTC, with milliseconds. Without a time zone it means UTC."""
     if isinstance(value, datetime) and value.utcoffset() is not None:
         value = value.astimezone(UTC)  # offsets from before about 1900 have seconds, which the text must not have
     if isinstance(value, date):
