@@ -1,7 +1,4 @@
-"""Base of the transfers into a data table.
-
-Base of the transfers out of a data table.
-"""
+"""Bases of the transfers into a data table and out of one."""
 
 from __future__ import annotations
 
@@ -12,13 +9,6 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_service._core.arguments import as_rendered
 from airflow_provider_service._core.rows.options import LOAD_CHECKS, chosen_mode, chosen_strategy, require_rejects
 from airflow_provider_service.operators._table import ServiceTableOperator
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from airflow_provider_service._core.arguments import TaskArguments, Templated
-    from airflow_provider_service.client.models import DataTable
-
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -34,6 +24,7 @@ if TYPE_CHECKING:
         OnStoredDuplicates,
     )
     from airflow_provider_service._core.rows.source_rows import NoteColumns
+    from airflow_provider_service.client.models import DataTable
     from airflow_provider_service.operators.table_results import LoadTableResult
 
     class LoadArguments(TaskArguments, total=False):
@@ -179,27 +170,11 @@ class ServiceLoadTableOperator(ServiceTableOperator):
 
     @abstractmethod
     def source_rows(self, note_columns: NoteColumns) -> Generator[Mapping[str, Any], None, None]:
-        """Yield the rows of the source, each read once.
-
-        :param note_columns: called with the names of the columns before the first row, if the source has them.
-        """
+        """Yield the rows of the source, each read once."""
 
 
 class ServiceUnloadTableOperator(ServiceTableOperator):
-    """Base of the transfers out of a data table.
-
-    :param data_table_id: id of the table; give either the id or the name.
-    :param data_table_name: exact, case-sensitive name of the table.
-    :param project_id: id of the project in which to look up the name; None (the default) for any project.
-    :param project_name: exact name of that project, instead of its id.
-    :param filter: conditions on columns, as ``{"type": "and", "filters": [{"columnName": "stock", "condition": "lt",
-        "value": 10}]}``; the page *Data tables* lists them. None (the default) for all rows.
-    :param search: text that a row must contain in any column, regardless of the case of A to Z, or with ``%`` a
-        pattern for a whole value; None (the default) for all rows.
-    :param columns: columns to transfer, in order, which may include ``id``, ``createdAt`` and ``updatedAt``; None (the
-        default) for all of them.
-    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    """
+    """Base of the transfers out of a data table."""
 
     template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "filter", "search", "columns")
     template_fields_renderers = {"filter": "json"}
@@ -230,21 +205,14 @@ class ServiceUnloadTableOperator(ServiceTableOperator):
         self.columns = as_rendered(columns)
 
     def types_of(self, table: DataTable, *, with_system_columns: bool) -> dict[str, str]:
-        """Return the columns to transfer with their types, in order.
-
-        :param with_system_columns: whether "all" includes the columns of the service.
-        """
+        """Return the columns to transfer with their types, in order."""
         from airflow_provider_service._core.rows.files import chosen_types
         from airflow_provider_service._core.rows.values import column_types
 
         return chosen_types(column_types(table), self.columns, with_system_columns=with_system_columns)
 
     def stored_rows(self, table: DataTable, types: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-        """Yield the rows of the table, with one page in memory at a time, and log the progress.
-
-        :param types: the columns to transfer.
-        :raises ServiceError: one of them no longer exists.
-        """
+        """Yield the rows of the table, with one page in memory at a time, and log the progress."""
         from airflow_provider_service._core.rows.batches import Progress
         from airflow_provider_service._core.rows.matching import matching_rows
         from airflow_provider_service._core.rows.upsert import checked_row

@@ -1,13 +1,14 @@
-"""Queries and inserts through the hooks of SQL databases.
+"""Queries and inserts through the hooks of SQL databases, and the names of tables and columns in their statements.
 
-Check the names of a database's tables and columns, which become part of a statement.
+Drivers differ in what a cursor keeps in memory, in the time zone of dates, and in what they report, so this module asks
+which driver a connection has. All other knowledge of databases is that of Airflow's hooks.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from hashlib import sha256
 from importlib import import_module
@@ -20,7 +21,6 @@ from airflow_provider_service._core.rows.batches import Progress
 from airflow_provider_service._core.rows.options import require_rows
 from airflow_provider_service._core.rows.source_rows import require_distinct
 from airflow_provider_service.client._clock import clock
-from airflow_provider_service.client._models import parse_moment
 from airflow_provider_service.client._values import shown
 from airflow_provider_service.client.errors import ServiceInputError
 
@@ -28,62 +28,30 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.rows.options import LoadMode
     from airflow_provider_service._core.rows.source_rows import NoteColumns
 
-
-# A "#" begins the names of temporary tables, and elsewhere a comment of MySQL; "--" is a comment everywhere.
-_PLAIN = r"#{0,2}[\w$]+(?:-[\w$]+)*"
-_QUOTED = r'"(?:[^"\0]|"")+"', r"`(?:[^`\0]|``)+`", r"\[(?:[^\]\0]|\]\])+\]"
-_PART = f"(?:{'|'.join((_PLAIN, *_QUOTED))})"
-_TABLE = re.compile(rf"{_PART}(?:(?:\.{_PART}?){{0,2}}\.{_PART})?")
-# The hook of the database quotes names with special characters, but not names that contain quotes.
-_COLUMN = re.compile(rf"[\w $#@.-]+|{'|'.join(_QUOTED)}")
-
-
-def require_table_name(name: str, value: object) -> None:
-    """Refuse text that is not the name of a table: up to four words with dots between them, plain or quoted.
-
-    A word in the middle may be left out, as in ``mydb..sales``.
-
-    :param name: the argument.
-    :raises ServiceInputError: the value is not such a name.
-    """
-    if not isinstance(value, str) or not _TABLE.fullmatch(value):
-        refuse(name, 'the name of a table such as shop.sales, with words such as "Sales 2026" in quotes', value)
-
-
-def words_of(table: str) -> list[str]:
-    """The words of a table's name, without quotes."""
-    words = re.findall(_PART, table)
-    return [one[1:-1].replace(one[-1] * 2, one[-1]) if one[0] in '"`[' else one for one in words]
-
-
-def require_column_name(name: str, value: object) -> None:
-    """Refuse text that is not the name of a column: words without punctuation, or in quotes.
-
-    :param name: the argument.
-    :raises ServiceInputError: the value is not such a name.
-    """
-    if not isinstance(value, str) or not _COLUMN.fullmatch(value):
-        refuse(name, "the name of a column", value)
-
-
 log = logging.getLogger(__name__)
 
 #: Rows that are inserted at a time.
 INSERT_ROWS = 1_000
+#: Pause before a task asks again whether another one has stopped replacing the rows of its table, which it waits for.
+TURN_SECONDS = 1.0
 
-# Pause between two looks whether it is this task's turn. A wait within the driver could not be interrupted.
-_TURN_SECONDS = 1.0
 _MYSQL = ("MySQLdb", "mysql", "pymysql")
 # What drivers report if a table does not exist: SQLSTATEs of PostgreSQL and of ODBC, and numbers of MySQL and of SQL
 # Server. Other databases do not distinguish it from a table that the user may not read.
 _UNDEFINED_TABLE = ("42P01", "42S02", 1146, 208)
 
+# A "#" begins the names of temporary tables, and elsewhere a comment of MySQL; "--" is a comment everywhere.
+_PLAIN = r"#{0,2}[\w$]+(?:-[\w$]+)*"
+_QUOTED = r'"(?:[^"\0]|"")+"', r"`(?:[^`\0]|``)+`", r"\[(?:[^\]\0]|\]\])+\]"
+_PART = f"(?:{'|'.join((_PLAIN, *_QUOTED))})"
+_QUOTES = '"`['
+_TABLE = re.compile(rf"{_PART}(?:(?:\.{_PART}?){{0,2}}\.{_PART})?")
+# The hook of the database quotes names with special characters, but not names that contain quotes.
+_COLUMN = re.compile(rf"[\w $#@.-]+|{'|'.join(_QUOTED)}")
+
 
 def sql_hook(conn_id: str, hook_params: Mapping[str, Any] | None) -> Any:
-    """Return the hook of an Airflow connection to a database.
-
-    :raises ServiceInputError: the connection is not that of a database.
-    """
+    """Return the hook of an Airflow connection to a database."""
     from airflow.providers.common.compat.sdk import BaseHook
 
     hook = BaseHook.get_connection(conn_id).get_hook(hook_params=dict(hook_params or {}))
@@ -96,13 +64,7 @@ def sql_hook(conn_id: str, hook_params: Mapping[str, Any] | None) -> Any:
 def query_rows(
     hook: Any, sql: str, parameters: Any, fetch_rows: int, note_columns: NoteColumns
 ) -> Generator[Mapping[str, Any], None, None]:
-    """Yield the rows of a query, through a server-side cursor if the database has one.
-
-    :param parameters: values of the placeholders; None for none.
-    :param fetch_rows: number of rows that are fetched at a time.
-    :param note_columns: called with the names of the columns before the first row.
-    :raises ServiceInputError: the statement is not a query, or returns several columns of the same name.
-    """
+    """Yield the rows of a query, through a server-side cursor if the database has one."""
     with _transaction(hook) as connection, closing(_streaming_cursor(connection)) as cursor:
         cursor.execute(sql) if parameters is None else cursor.execute(sql, parameters)
         fetched = cursor.fetchmany(fetch_rows) if cursor.description or _is_postgres(connection) else None
@@ -132,13 +94,6 @@ def insert_all(
     """Write rows in one transaction: readers see all of them or none.
 
     Return the number of rows that were written, and of those that were deleted first; None if the driver does not tell.
-
-    :param mode: whether existing rows are deleted first, or updated by the upsert statement of the hook.
-    :param key_columns: columns that identify the existing rows.
-    :param allow_empty: whether an empty input may replace the rows of the table.
-    :raises ServiceInputError: the table does not exist or, in MySQL, has no transactions, there are no rows to replace
-        its rows, or the database refuses a value. Nothing was written, unless the connection has no transactions; the
-        message then says so.
     """
     progress = Progress("Inserted")
     remaining = iter(rows)
@@ -179,16 +134,15 @@ def insert_all(
 
 
 def _require_table(connection: Any, table: str) -> None:
-    """Refuse a table that certainly does not exist, before any row is read.
-
-    :raises ServiceInputError: the database says that there is no such table.
-    """
+    """Refuse a table that certainly does not exist, before any row is read."""
     with closing(connection.cursor()) as cursor:
         try:
             cursor.execute(f"SELECT * FROM {table} WHERE 1 = 0")  # noqa: S608 - a name that was checked
             cursor.fetchall()
         except Exception as error:
-            if not _is_of_missing_table(error):
+            codes = [getattr(error, "sqlstate", None), getattr(error, "pgcode", None), *error.args[:1]]
+            is_of_sqlite = str(error).startswith("no such table: ")
+            if not is_of_sqlite and not any(code in _UNDEFINED_TABLE for code in codes):
                 # Who may write to a table need not be allowed to read it.
                 with suppress(Exception):
                     connection.rollback()
@@ -200,22 +154,22 @@ def _require_table(connection: Any, table: str) -> None:
 
 
 def _require_transactions(connection: Any, table: str) -> None:
-    """Refuse a table of MySQL whose storage engine has no transactions, before any row is read.
-
-    :raises ServiceInputError: the database says that the engine has none.
-    """
-    *_, schema, name = (None, *words_of(table))
+    """Refuse a table of MySQL whose storage engine has no transactions, before any row is read."""
+    words = [
+        word[1:-1].replace(word[-1] * 2, word[-1]) if word[0] in _QUOTES else word for word in re.findall(_PART, table)
+    ]
+    *_, schema, name = (None, *words)
     statement = (
         "SELECT 1 FROM information_schema.TABLES AS t JOIN information_schema.ENGINES AS e ON e.ENGINE = t.ENGINE "
         "WHERE t.TABLE_SCHEMA = COALESCE(%s, DATABASE()) AND t.TABLE_NAME = %s AND e.TRANSACTIONS = 'NO'"
     )
-    found: Sequence[Any] = ()
+    engines_without: Sequence[Any] = ()
     # Other databases with the protocol of MySQL need not have these views.
     with closing(connection.cursor()) as cursor, suppress(Exception):
         cursor.execute(statement, (schema, name))
-        found = cursor.fetchall()
+        engines_without = cursor.fetchall()
     require(
-        not found,
+        not engines_without,
         f"sql_table must be a table with transactions, and the storage engine of {table} has none: a failure could "
         f"lose its rows. ALTER TABLE {table} ENGINE = InnoDB gives it another one; no row was read or written",
     )
@@ -242,12 +196,7 @@ def _take_turn(connection: Any, table: str) -> None:
             if not is_waiting:
                 log.info("Another transaction is replacing the rows of %s; waiting for its end", table)
             is_waiting = True
-            clock().sleep(_TURN_SECONDS)
-
-
-def _is_of_missing_table(error: Exception) -> bool:
-    codes = [getattr(error, "sqlstate", None), getattr(error, "pgcode", None), *error.args[:1]]
-    return any(code in _UNDEFINED_TABLE for code in codes) or str(error).startswith("no such table: ")  # SQLite's words
+            clock().sleep(TURN_SECONDS)
 
 
 def _insert(
@@ -259,67 +208,72 @@ def _insert(
     except Exception as error:
         if not _is_of_value(error):
             raise
-        refused: ServiceInputError | None = None
         if not _rolls_back(hook, connection):
-            refused = ServiceInputError(
+            raise ServiceInputError(
                 f"rows {done + 1} to {done + len(rows)}: the database refuses one of the values: {str(error).strip()}; "
                 "some rows may have been written, because nothing can be rolled back here"
-            )
-        else:
-            with suppress(Exception):  # the first error says more
-                refused = _found_refusal(connection, statement, names, rows, done)
+            ) from error
+        refused: ServiceInputError | None = None
+        with suppress(Exception):  # the first error says more
+            refused = _refused_value(connection, statement, names, rows, done + 1)
         if refused is None:
             raise
         raise refused from error
 
 
 def _rolls_back(hook: Any, connection: Any) -> bool:
-    """Whether the connection is certainly in a transaction, so that single rows can be tried."""
+    """Whether the connection is certainly in a transaction, so that rows can be tried."""
     if hook.supports_autocommit:
         return not hook.get_autocommit(connection)
     # The hook of SQLite does not know, but its connections do.
     return getattr(connection, "in_transaction", False) is True
 
 
-def _found_refusal(
-    connection: Any, statement: str, names: Sequence[str], rows: Sequence[Sequence[Any]], done: int
+def _refused_value(
+    connection: Any, statement: str, names: Sequence[str], rows: Sequence[Sequence[Any]], first: int
 ) -> ServiceInputError | None:
-    for number, row in enumerate(rows, start=done + 1):
-        if refused := _refusal(connection, statement, row):
-            return _refused_value(connection, statement, names, number, row, refused)
+    """Halve a refused batch until its first refused row is left, and name the value that is refused even alone.
+
+    :param first: number of the first of the rows.
+    """
+    error = _refusal(connection, statement, rows)
+    if error is None:
+        return None
+    if len(rows) > 1:
+        # Rows that are in the table again can hide a refused value behind another error, so both halves are searched.
+        half = len(rows) // 2
+        return _refused_value(connection, statement, names, rows[:half], first) or _refused_value(
+            connection, statement, names, rows[half:], first + half
+        )
+    if not _is_of_value(error):
+        return None
+    place = f"row {first}"
+    for position, value in enumerate(rows[0]):
+        alone = [value if column == position else None for column in range(len(names))]
+        refused = None if value is None else _refusal(connection, statement, [alone])
+        if refused is not None and _is_of_value(refused):
+            place, error = f"{place}, column {names[position]!r}: {shown(value)}", refused
+            break
+    return ServiceInputError(f"{place}: the database refuses this: {str(error).strip()}; nothing was written")
+
+
+def _refusal(connection: Any, statement: str, rows: Sequence[Sequence[Any]]) -> Exception | None:
+    """The error with which the database refuses rows, if it does; writes nothing."""
+    connection.rollback()
+    try:
+        with closing(connection.cursor()) as cursor:
+            cursor.executemany(statement, rows)
+    except Exception as error:  # noqa: BLE001 - each driver has its own
+        return error
+    finally:
+        connection.rollback()
     return None
 
 
 def _is_of_value(error: Exception) -> bool:
     # Every driver has an error of this name, and some of them check values before the database does.
-    is_data_error = any(one.__name__ == "DataError" for one in type(error).__mro__)
+    is_data_error = any(kind.__name__ == "DataError" for kind in type(error).__mro__)
     return is_data_error or isinstance(error, (ArithmeticError, ValueError))
-
-
-def _refusal(connection: Any, statement: str, row: Sequence[Any]) -> Exception | None:
-    """Return the error with which the database refuses the values of a row, if it does; writes nothing."""
-    connection.rollback()
-    with closing(connection.cursor()) as cursor:
-        try:
-            cursor.execute(statement, row)
-        except Exception as error:  # noqa: BLE001 - each driver has its own
-            return error if _is_of_value(error) else None
-        finally:
-            connection.rollback()
-    return None
-
-
-def _refused_value(
-    connection: Any, statement: str, names: Sequence[str], number: int, row: Sequence[Any], error: Exception
-) -> ServiceInputError:
-    """Make the error, which names the first value that the database refuses even alone."""
-    place = f"row {number}"
-    for position, value in enumerate(row):
-        alone = [value if one == position else None for one in range(len(row))]
-        if value is not None and (refused := _refusal(connection, statement, alone)):
-            place, error = f"{place}, column {names[position]!r}: {shown(value)}", refused
-            break
-    return ServiceInputError(f"{place}: the database refuses this: {str(error).strip()}; nothing was written")
 
 
 @contextmanager
@@ -332,11 +286,6 @@ def _transaction(hook: Any) -> Iterator[Any]:
             with closing(connection.cursor()) as cursor:
                 cursor.execute("SET time_zone = '+00:00'")
         yield connection
-
-
-def reader_of_dates(hook: Any) -> Callable[[str], Any]:
-    """Return what converts the service's dates for the database: to a datetime, or for SQLite to text."""
-    return (lambda text: text) if getattr(hook, "conn_type", "") == "sqlite" else parse_moment
 
 
 def _streaming_cursor(connection: Any) -> Any:
@@ -359,3 +308,18 @@ def _is_mysql(connection: Any) -> bool:
 
 def _driver(connection: Any) -> str:
     return type(connection).__module__.partition(".")[0]
+
+
+def require_table_name(name: str, value: object) -> None:
+    """Refuse text that is not the name of a table: up to four words with dots between them, plain or quoted.
+
+    A word in the middle may be left out, as in ``mydb..sales``.
+    """
+    if not isinstance(value, str) or not _TABLE.fullmatch(value):
+        refuse(name, 'the name of a table such as shop.sales, with words such as "Sales 2026" in quotes', value)
+
+
+def require_column_name(name: str, value: object) -> None:
+    """Refuse text that is not the name of a column: words without punctuation, or in quotes."""
+    if not isinstance(value, str) or not _COLUMN.fullmatch(value):
+        refuse(name, "the name of a column", value)

@@ -122,7 +122,8 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
 
     def perform(self, context: Context) -> TableToSqlResult:
         """Read the rows and write them in one transaction."""
-        from airflow_provider_service.transfers._sql import insert_all, reader_of_dates, sql_hook
+        from airflow_provider_service.client._models import parse_moment
+        from airflow_provider_service.transfers._sql import insert_all, sql_hook
 
         require_row_filter(self.filter)
         require_table_name("sql_table", self.sql_table)
@@ -135,12 +136,16 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
         require(not unknown, f"key_columns names {', '.join(unknown)}, which are not written: {', '.join(names)}")
         key_sources = [source for source, name in zip(types, names, strict=True) if name in keys]
         hook = sql_hook(self.sql_conn_id, self.hook_params)
-        read_date = reader_of_dates(hook)
+        # SQLite has no type for dates: they stay text.
+        has_dates = getattr(hook, "conn_type", "") != "sqlite"
 
         def values(row: Mapping[str, Any]) -> list[Any]:
             _require_keys(row, key_sources)
-            given = ((row[name], kind) for name, kind in types.items())
-            return [read_date(value) if kind == "date" and value is not None else value for value, kind in given]
+            cells = ((row[name], kind) for name, kind in types.items())
+            return [
+                parse_moment(cell) if kind == "date" and has_dates and cell is not None else cell
+                for cell, kind in cells
+            ]
 
         rows = map(values, self.stored_rows(table, types))
         count, deleted = insert_all(
