@@ -1,11 +1,8 @@
-"""Files of rows: written complete or not at all, and read as a stream. The ending of the name chooses the format.
+"""Files of rows as CSV, JSON Lines and Parquet; the ending of the name chooses the format.
 
-Rows as CSV, JSON Lines and Parquet: written to and read from binary files, in bounded memory.
-
-Lines of CSV files, which distinguish empty text from null.
-
-Python's own module does not suffice: its writer leaves some line breaks unquoted, and it distinguishes empty text from
-null only since Python 3.12.
+A file is written complete or not at all, and read as a stream, both in bounded memory. CSV has a reader and a writer of
+its own, which distinguish empty text from null: Python's module does so only since Python 3.12, and its writer leaves
+some line breaks unquoted.
 """
 
 from __future__ import annotations
@@ -40,42 +37,132 @@ if TYPE_CHECKING:
 
     from airflow_provider_service._core.object_storage import StoredPath
 
+#: Endings of the names of files of rows.
+ENDINGS = (".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".parquet")
 
 #: Characters that spreadsheets take for the start of a formula; the full-width ones count in East Asian locales.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-
-#: Maximum length and number of cells of a row: many times what the service accepts, but little enough for memory.
+#: Maximum length of a row: many times what the service accepts, but little enough for memory.
 MAX_ROW_CHARS = 64 * 1024**2
+#: Maximum number of cells of a row in a CSV file.
 MAX_CELLS = 100_000
+#: Characters of a CSV file that are read at a time.
+CHUNK_CHARS = 256 * 1024
+#: Record batches that are written as one row group: small row groups are slow to read.
+GROUP_BATCHES = 10
+#: Rows that are read from a Parquet file at a time: a tiny file may hold the same long text in each of them.
+READ_ROWS = 1_000
 
-_CHUNK_CHARS = 256 * 1024
-_PLAIN = re.compile(r"[^,\r\n]*")
-
-
-def csv_line(values: Iterable[Any], neutralize_formulas: bool) -> str:
-    """Format a row as a line: text is quoted, and null is an empty cell."""
-    return ",".join(_cell(value, neutralize_formulas) for value in values) + "\n"
-
-
-def csv_records(text: TextIO) -> Iterator[list[str | None]]:
-    """Read lines of cells, as text; an empty cell without quotes is None, and an empty line is one such cell."""
-    reader = _Reader(text)
-    record: list[str | None] = []
-    while True:
-        cell = reader.cell()
-        record.append(cell)
-        end = reader.separator(len(record))
-        if end == ",":
-            continue
-        if end or record != [None]:
-            yield record
-        record = []
-        reader.begin_row()
-        if not end:
-            return
+_UNQUOTED = re.compile(r"[^,\r\n]*")
 
 
-class _Reader:
+def write_rows(
+    path: StoredPath,
+    types: Mapping[str, str],
+    rows: Iterable[SourceRow],
+    *,
+    neutralize_formulas: bool = True,
+    conn_id: str | None = None,
+) -> int:
+    """Write rows to a file, and return their number. Safe to repeat: the complete file replaces the existing one."""
+    file_format = format_of("path", path, neutralize_formulas=neutralize_formulas)
+    require_place("path", path, conn_id=conn_id)
+    with whole_file("path", path, conn_id=conn_id) as file:
+        return file_format.write(file, types, rows)
+
+
+def read_rows(
+    path: StoredPath, note_columns: NoteColumns = ignore_columns, *, conn_id: str | None = None
+) -> Generator[SourceRow, None, None]:
+    """Read the rows of a file, whose values are all text or None if it is a ``.csv`` file. Safe to repeat.
+
+    :param note_columns: called with the names of the columns before the first row, if the format has them.
+    """
+    file_format = format_of("path", path)
+    with reading("path", path, conn_id=conn_id) as file:
+        try:
+            yield from file_format.read(file, note_columns)
+        except ServiceInputError as error:
+            raise ServiceInputError(f"{str(path)!r}: {error}") from error
+
+
+def chosen_types(types: Mapping[str, str], columns: object, *, with_system_columns: bool) -> dict[str, str]:
+    """Return the chosen columns with their types, in the order in which they were chosen.
+
+    :param with_system_columns: whether None, for all columns, includes those of the service.
+    """
+    types_of_all = types_of_stored_rows(types)
+    if columns is None:
+        return types_of_all if with_system_columns else dict(types)
+    names = as_texts("columns", columns)
+    unknown = [name for name in names if name not in types_of_all]
+    require(not unknown, f"columns names {', '.join(unknown)}, which the table lacks; it has {', '.join(types_of_all)}")
+    require(names and len(set(names)) == len(names), "columns must name at least one column, each once")
+    return {name: types_of_all[name] for name in names}
+
+
+def format_of(
+    name: str, path: object, *, neutralize_formulas: bool = True
+) -> CsvFormat | JsonLinesFormat | ParquetFormat:
+    """Choose the format by the ending of a file's name."""
+    require_path(name, path)
+    text = str(path)
+    if not text.endswith(ENDINGS):
+        raise ServiceInputError(f"{name} must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, not {text!r}")
+    if text.endswith(".parquet"):
+        return ParquetFormat()
+    is_csv = text.endswith((".csv", ".csv.gz"))
+    return CsvFormat(neutralize_formulas=neutralize_formulas) if is_csv else JsonLinesFormat()
+
+
+class CsvFormat:
+    """A header and quoted text; null is an empty cell without quotes."""
+
+    def __init__(self, *, neutralize_formulas: bool = True) -> None:
+        self._neutralize_formulas = neutralize_formulas
+
+    def write(self, file: IO[bytes], types: Mapping[str, str], rows: Iterable[SourceRow]) -> int:
+        """Write rows, one at a time, and return their number."""
+        count = 0
+        with _as_text(file) as text:
+            text.write(",".join(types) + "\n")
+            for row in rows:
+                count += 1
+                cells = (_csv_cell(row.get(name), self._neutralize_formulas) for name in types)
+                text.write(",".join(cells) + "\n")
+        return count
+
+    def read(self, file: IO[bytes], note_columns: NoteColumns = ignore_columns) -> Iterator[SourceRow]:
+        """Read rows, whose values are text or None. Empty lines are skipped if there are several columns."""
+        with _as_text(file) as text:
+            records = _CsvReader(text).records()
+            header = next(records, None)
+            if header is None:
+                raise ServiceInputError("the file is empty: it lacks even the header; nothing was written")
+            if len(set(header)) < len(header) or not all(header):
+                raise ServiceInputError(f"the header must name each column once, not {shown(header)}")
+            note_columns(map(str, header))
+            present = (record for record in records if len(header) == 1 or record != [None])
+            for number, record in enumerate(present, start=1):
+                if len(record) != len(header):
+                    raise ServiceInputError(
+                        f"row {number} has {len(record)} cells, and the header has {len(header)}; nothing was written"
+                    )
+                yield dict(zip(header, record, strict=True))  # type: ignore[arg-type]
+
+
+def _csv_cell(value: Any, neutralize_formulas: bool) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, (bool, int, float)):
+        return json.dumps(value)  # true and false, so that all kinds of files have the same values
+    text = value if isinstance(value, str) else json.dumps(value)
+    if neutralize_formulas and text.startswith(FORMULA_STARTS):
+        text = f"'{text}"
+    return '"' + text.replace('"', '""') + '"'
+
+
+class _CsvReader:
     """Reads cells and the separators after them, with one chunk of the file and one cell in memory."""
 
     def __init__(self, text: TextIO) -> None:
@@ -85,41 +172,48 @@ class _Reader:
         self._line = self._first_line = 1
         self._row_chars = 0
 
-    def begin_row(self) -> None:
-        """Begin to count the characters of a row, whose length is limited."""
-        self._first_line, self._row_chars = self._line, 0
+    def records(self) -> Iterator[list[str | None]]:
+        """Read lines of cells, as text; an empty cell without quotes is None, and an empty line is one such cell."""
+        record: list[str | None] = []
+        while True:
+            record.append(self._cell())
+            end = self._separator(len(record))
+            if end == ",":
+                continue
+            if end or record != [None]:
+                yield record
+            record = []
+            self._first_line, self._row_chars = self._line, 0
+            if not end:
+                return
 
-    def cell(self) -> str | None:
-        """Read the next cell."""
+    def _cell(self) -> str | None:
         if self._peek() == '"':
             self._at += 1
             return self._quoted()
         parts = []
         while True:
-            match = _PLAIN.match(self._chunk, self._at)
+            match = _UNQUOTED.match(self._chunk, self._at)
             parts.append(match.group() if match else "")
             self._at += len(parts[-1])
             if self._at < len(self._chunk) or not self._peek():
                 return "".join(parts) or None
 
-    def separator(self, number: int) -> str:
-        """Read what follows a cell: a comma, a line break as ``"\\n"``, or ``""`` for the end of the file.
-
-        :param number: number of the cell, for the message.
-        """
-        found = self._peek()
-        if found not in ("", ",", "\r", "\n"):
+    def _separator(self, number: int) -> str:
+        """Read what follows a cell: a comma, a line break as ``"\\n"``, or ``""`` for the end of the file."""
+        mark = self._peek()
+        if mark not in ("", ",", "\r", "\n"):
             raise ServiceInputError(
-                f"line {self._line}, cell {number}: after a closing quote comes {shown(found)}, not a comma or a line "
+                f"line {self._line}, cell {number}: after a closing quote comes {shown(mark)}, not a comma or a line "
                 "break; nothing was written"
             )
-        if found == "," and number == MAX_CELLS:
+        if mark == "," and number == MAX_CELLS:
             raise self._too_long(f"{MAX_CELLS:,} cells")
-        self._at += len(found)
-        if found == "\r" and self._peek() == "\n":
+        self._at += len(mark)
+        if mark == "\r" and self._peek() == "\n":
             self._at += 1
-        if found in ("", ","):
-            return found
+        if mark in ("", ","):
+            return mark
         self._line += 1
         return "\n"
 
@@ -148,63 +242,11 @@ class _Reader:
     def _peek(self) -> str:
         """Return the next character without consuming it, or ``""`` at the end of the file."""
         if self._at >= len(self._chunk):
-            self._chunk, self._at = self._text.read(_CHUNK_CHARS), 0
+            self._chunk, self._at = self._text.read(CHUNK_CHARS), 0
             self._row_chars += len(self._chunk)
             if self._row_chars > MAX_ROW_CHARS:
                 raise self._too_long(f"{MAX_ROW_CHARS:,} characters")
         return self._chunk[self._at : self._at + 1]
-
-
-def _cell(value: Any, neutralize_formulas: bool) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, (bool, int, float)):
-        return json.dumps(value)  # true and false, so that all kinds of files have the same values
-    text = value if isinstance(value, str) else json.dumps(value)
-    if neutralize_formulas and text.startswith(FORMULA_STARTS):
-        text = f"'{text}"
-    return '"' + text.replace('"', '""') + '"'
-
-
-#: Record batches that are written as one row group: small row groups are slow to read.
-GROUP_BATCHES = 10
-#: Rows that are read from a Parquet file at a time: a tiny file may hold the same long text in each of them.
-READ_ROWS = 1_000
-
-
-class CsvFormat:
-    """A header and quoted text; null is an empty cell without quotes."""
-
-    def __init__(self, *, neutralize_formulas: bool = True) -> None:
-        self._neutralize_formulas = neutralize_formulas
-
-    def write(self, file: IO[bytes], types: Mapping[str, str], rows: Iterable[SourceRow]) -> int:
-        """Write rows, one at a time, and return their number."""
-        count = 0
-        with _as_text(file) as text:
-            text.write(",".join(types) + "\n")
-            for row in rows:
-                count += 1
-                text.write(csv_line((row.get(name) for name in types), self._neutralize_formulas))
-        return count
-
-    def read(self, file: IO[bytes], note_columns: NoteColumns = ignore_columns) -> Iterator[SourceRow]:
-        """Read rows, whose values are text or None. Empty lines are skipped if there are several columns."""
-        with _as_text(file) as text:
-            records = csv_records(text)
-            header = next(records, None)
-            if header is None:
-                raise ServiceInputError("the file is empty: it lacks even the header; nothing was written")
-            if len(set(header)) < len(header) or not all(header):
-                raise ServiceInputError(f"the header must name each column once, not {shown(header)}")
-            note_columns(map(str, header))
-            present = (record for record in records if len(header) == 1 or record != [None])
-            for number, record in enumerate(present, start=1):
-                if len(record) != len(header):
-                    raise ServiceInputError(
-                        f"row {number} has {len(record)} cells, and the header has {len(header)}; nothing was written"
-                    )
-                yield dict(zip(header, record, strict=True))  # type: ignore[arg-type]
 
 
 class JsonLinesFormat:
@@ -227,6 +269,40 @@ class JsonLinesFormat:
             for number, line in enumerate(lines, start=1):
                 if line.strip():
                     yield _object(line, number)
+
+
+def _with_distinct_keys(pairs: list[tuple[str, Any]]) -> SourceRow:
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        require_distinct((name for name, _ in pairs), "the object")
+    return row
+
+
+def _with_all_digits(text: str) -> float | Decimal:
+    """Return a number with a fraction or exponent as a float, or as a decimal if the float would lose digits."""
+    number = float(text)
+    try:
+        exact = Decimal(text)
+    except ArithmeticError:  # an exponent of more digits than any decimal has
+        return number
+    return number if Decimal(repr(number)) == exact else exact
+
+
+_JSON = json.JSONDecoder(object_pairs_hook=_with_distinct_keys, parse_float=_with_all_digits)
+
+
+def _object(line: str, number: int) -> SourceRow:
+    if len(line) > MAX_ROW_CHARS:
+        raise ServiceInputError(f"line {number} has more than {MAX_ROW_CHARS:,} characters; nothing was written")
+    try:
+        row = _JSON.decode(line)
+    except ServiceInputError as error:
+        raise ServiceInputError(f"line {number}: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise ServiceInputError(f"line {number} is not JSON: {error}; nothing was written") from error
+    if not isinstance(row, dict):
+        raise ServiceInputError(f"line {number} is not a JSON object; nothing was written")
+    return row
 
 
 class ParquetFormat:
@@ -265,21 +341,21 @@ class ParquetFormat:
             yield from rows
 
 
-#: Formats by the ending of a file's name.
-FileFormat = CsvFormat | JsonLinesFormat | ParquetFormat
-ENDINGS = (".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".parquet")
+def _pyarrow() -> ModuleType:
+    arrow = optional_library("pyarrow", extra="parquet", user="Parquet")
+    optional_library("pyarrow.parquet", extra="parquet", user="Parquet")
+    return arrow
 
 
-def format_of(name: str, path: object, *, neutralize_formulas: bool = True) -> FileFormat:
-    """Choose the format by the ending of a file's name."""
-    require_path(name, path)
-    text = str(path)
-    if not text.endswith(ENDINGS):
-        raise ServiceInputError(f"{name} must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, not {text!r}")
-    if text.endswith(".parquet"):
-        return ParquetFormat()
-    is_csv = text.endswith((".csv", ".csv.gz"))
-    return CsvFormat(neutralize_formulas=neutralize_formulas) if is_csv else JsonLinesFormat()
+@contextmanager
+def _damage_named(arrow: ModuleType) -> Iterator[None]:
+    try:
+        yield
+    except (arrow.ArrowException, OSError) as error:
+        # Unlike an error of the disk or the storage, Arrow's own error about a damaged file has no errno.
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise ServiceInputError(f"the file is not Parquet, or is damaged: {error}; nothing was written") from error
 
 
 @contextmanager
@@ -296,94 +372,3 @@ def _as_text(file: IO[bytes], *, newline: str = "") -> Iterator[TextIOWrapper]:
         raise ServiceInputError(f"the file is not text in UTF-8: {error}") from error
     finally:
         text.detach()
-
-
-@contextmanager
-def _damage_named(arrow: ModuleType) -> Iterator[None]:
-    try:
-        yield
-    except (arrow.ArrowException, OSError) as error:
-        # Unlike an error of the disk or the storage, Arrow's own error about a damaged file has no errno.
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise ServiceInputError(f"the file is not Parquet, or is damaged: {error}; nothing was written") from error
-
-
-def _with_distinct_keys(pairs: list[tuple[str, Any]]) -> SourceRow:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        require_distinct((name for name, _ in pairs), "the object")
-    return found
-
-
-def _with_all_digits(text: str) -> float | Decimal:
-    """Return a number with a fraction or exponent as a float, or as a decimal if the float would lose digits."""
-    number = float(text)
-    try:
-        exact = Decimal(text)
-    except ArithmeticError:  # an exponent of more digits than any decimal has
-        return number
-    return number if Decimal(repr(number)) == exact else exact
-
-
-_JSON = json.JSONDecoder(object_pairs_hook=_with_distinct_keys, parse_float=_with_all_digits)
-
-
-def _object(line: str, number: int) -> SourceRow:
-    if len(line) > MAX_ROW_CHARS:
-        raise ServiceInputError(f"line {number} has more than {MAX_ROW_CHARS:,} characters; nothing was written")
-
-    try:
-        row = _JSON.decode(line)
-    except ServiceInputError as error:
-        raise ServiceInputError(f"line {number}: {error}") from None
-    except (ValueError, RecursionError) as error:
-        raise ServiceInputError(f"line {number} is not JSON: {error}; nothing was written") from error
-    if not isinstance(row, dict):
-        raise ServiceInputError(f"line {number} is not a JSON object; nothing was written")
-    return row
-
-
-def _pyarrow() -> ModuleType:
-    arrow = optional_library("pyarrow", extra="parquet", user="Parquet")
-    optional_library("pyarrow.parquet", extra="parquet", user="Parquet")
-    return arrow
-
-
-def chosen_types(types: Mapping[str, str], columns: object, *, with_system_columns: bool) -> dict[str, str]:
-    """Return the chosen columns with their types, in the order in which they were chosen."""
-    known = types_of_stored_rows(types)
-    if columns is None:
-        return known if with_system_columns else dict(types)
-    names = as_texts("columns", columns)
-    unknown = [name for name in names if name not in known]
-    require(not unknown, f"columns names {', '.join(unknown)}, which the table lacks; it has {', '.join(known)}")
-    require(names and len(set(names)) == len(names), "columns must name at least one column, each once")
-    return {name: known[name] for name in names}
-
-
-def write_rows(
-    path: StoredPath,
-    types: Mapping[str, str],
-    rows: Iterable[SourceRow],
-    *,
-    neutralize_formulas: bool = True,
-    conn_id: str | None = None,
-) -> int:
-    """Write rows to a file, and return their number. Safe to repeat: the complete file replaces the existing one."""
-    file_format = format_of("path", path, neutralize_formulas=neutralize_formulas)
-    require_place("path", path, conn_id=conn_id)
-    with whole_file("path", path, conn_id=conn_id) as file:
-        return file_format.write(file, types, rows)
-
-
-def read_rows(
-    path: StoredPath, note_columns: NoteColumns = ignore_columns, *, conn_id: str | None = None
-) -> Generator[SourceRow, None, None]:
-    """Read the rows of a file, whose values are all text or None if it is a ``.csv`` file. Safe to repeat."""
-    file_format = format_of("path", path)
-    with reading("path", path, conn_id=conn_id) as file:
-        try:
-            yield from file_format.read(file, note_columns)
-        except ServiceInputError as error:
-            raise ServiceInputError(f"{str(path)!r}: {error}") from error

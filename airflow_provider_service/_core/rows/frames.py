@@ -1,6 +1,6 @@
 """Read DataFrames and streams of any library as rows, and turn stored rows into Arrow tables or pandas DataFrames.
 
-Rows as record batches of Arrow, and record batches as rows.
+Only a batch of rows at a time exists as Python values, which take much more memory than Arrow's.
 """
 
 from __future__ import annotations
@@ -22,104 +22,32 @@ from airflow_provider_service.client.errors import ServiceInputError
 if TYPE_CHECKING:
     from types import ModuleType
 
-
-#: Rows in a record batch: the rows of one batch at a time become Python values, which take much more memory.
-BATCH_ROWS = 10_000
-
-
-def optional_library(name: str, *, extra: str, user: str) -> ModuleType:
-    """Load a library that only some features need."""
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        package = name.partition(".")[0]
-        raise ServiceInputError(f"{user} needs {package}: pip install 'airflow-provider-service[{extra}]'") from error
-
-
-def require_plain_types(arrow: ModuleType, schema: Any, owner: str) -> None:
-    """Refuse columns that store something other than what they mean, for example the number of a month.
-
-    Arrow's own extension types, such as that of JSON, have values of Python that mean the same.
-    """
-    for field in schema:
-        if isinstance(field.type, arrow.BaseExtensionType):
-            name = field.type.extension_name
-        else:  # or one whose library is not loaded
-            name = (field.metadata or {}).get(b"ARROW:extension:name", b"").decode(errors="replace")
-        if name and not name.startswith("arrow."):
-            raise ServiceInputError(
-                f"{owner}: column {field.name!r} has the type {name}, which no column of a data table can hold: "
-                "convert it to text, or leave it out",
-                not_done="nothing was written",
-            )
-
-
-def python_rows(arrow: ModuleType, batch: Any) -> Iterator[SourceRow]:
-    """The rows of a record batch as Python values; nanoseconds are truncated to microseconds."""
-    names = batch.schema.names
-    columns = [_python_values(arrow, name, column) for name, column in zip(names, batch.columns, strict=True)]
-    return (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
-
-
-def arrow_schema(arrow: ModuleType, types: Mapping[str, str]) -> Any:
-    """The schema of record batches for columns of these types."""
-    return arrow.schema([(name, _arrow_type(arrow, kind)) for name, kind in types.items()])
-
-
-def record_batches(arrow: ModuleType, types: Mapping[str, str], rows: Iterable[SourceRow]) -> Iterator[Any]:
-    """Yield record batches of stored rows, with one in memory at a time."""
-    schema, remaining = arrow_schema(arrow, types), iter(rows)
-    while batch := list(islice(remaining, BATCH_ROWS)):
-        columns = [[_arrow_value(row.get(name), kind) for row in batch] for name, kind in types.items()]
-        arrays = [arrow.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-        yield arrow.record_batch(arrays, schema=schema)
-
-
-def _python_values(arrow: ModuleType, name: str, column: Any) -> list[Any]:
-    try:
-        if arrow.types.is_timestamp(column.type) and column.type.unit == "ns":
-            column = column.cast(arrow.timestamp("us", column.type.tz), safe=False)
-        values: list[Any] = column.to_pylist()
-    except (ValueError, OverflowError) as error:
-        raise ServiceInputError(
-            f"column {name!r} has a value that cannot be read: {error}", not_done="nothing was written"
-        ) from error
-    return values
-
-
-def _arrow_type(arrow: ModuleType, kind: str) -> Any:
-    if kind == "date":
-        return arrow.timestamp("ms", "UTC")
-    return {"id": arrow.int64(), "number": arrow.float64(), "boolean": arrow.bool_()}.get(kind, arrow.string())
-
-
-def _arrow_value(value: Any, kind: str) -> Any:
-    if value is None:
-        return None
-    if kind == "date":
-        return parse_moment(value)
-    if kind == "number":
-        return float(value)
-    if kind in ("id", "boolean"):
-        return value
-    text = value if isinstance(value, str) else json.dumps(value)
-    return text.encode("utf-8", "backslashreplace").decode()
+#: Rows of a DataFrame or table that become Python values at a time.
+FRAME_ROWS = 10_000
 
 
 def rows_in(given: Any, note_columns: NoteColumns = ignore_columns) -> Generator[Any, None, None]:
     """Yield the rows of a DataFrame, of an Arrow table, or of an iterable of rows or of such tables.
 
     Streams are never loaded as a whole. The rows themselves are not checked here.
+
+    :param note_columns: called with the names of the columns of each DataFrame or table before its first row.
     """
     if is_frame(given):
-        return _frame_rows(given, note_columns)
+        yield from _frame_rows(given, note_columns)
+        return
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
         hint = ": collect() it first" if hasattr(given, "collect") else ""
         raise ServiceInputError(
             "rows must be a DataFrame, or mappings of columns to values in a list or a generator, not "
             f"{type(given).__name__}{hint}; nothing was written"
         )
-    return _rows_of_items(given, note_columns)
+    for item in given:
+        # The quick test comes first, since most items are plain rows, and there may be millions of them.
+        if not isinstance(item, dict) and is_frame(item):
+            yield from _frame_rows(item, note_columns)
+        else:
+            yield item
 
 
 def is_frame(given: Any) -> bool:
@@ -127,29 +55,6 @@ def is_frame(given: Any) -> bool:
     return _is_pandas(given) or any(
         hasattr(given, attribute) for attribute in ("__arrow_c_stream__", "__arrow_c_array__", "__dataframe__")
     )
-
-
-def arrow_table(types: Mapping[str, str], rows: Iterable[SourceRow]) -> Any:
-    """Build an Arrow table of stored rows, of which only a batch at a time exists as Python values."""
-    arrow = _pyarrow("an Arrow table")
-    return arrow.Table.from_batches(record_batches(arrow, types, rows), arrow_schema(arrow, types))
-
-
-def pandas_frame(types: Mapping[str, str], rows: Iterable[SourceRow]) -> Any:
-    """Build a pandas DataFrame of stored rows, whose types do not depend on the values: booleans may be ``pd.NA``."""
-    pandas = optional_library("pandas", extra="pandas", user="a DataFrame of pandas")
-    arrow = optional_library("pyarrow", extra="pandas", user="a DataFrame of pandas")
-    own_types = {arrow.bool_(): pandas.BooleanDtype()}
-    return arrow_table(types, rows).to_pandas(types_mapper=own_types.get, split_blocks=True, self_destruct=True)
-
-
-def _rows_of_items(items: Iterable[Any], note_columns: NoteColumns) -> Generator[Any, None, None]:
-    for item in items:
-        # The quick test comes first, since most items are plain rows, and there may be millions of them.
-        if not isinstance(item, dict) and is_frame(item):
-            yield from _frame_rows(item, note_columns)
-        else:
-            yield item
 
 
 def _frame_rows(frame: Any, note_columns: NoteColumns) -> Generator[SourceRow, None, None]:
@@ -171,8 +76,8 @@ def _pandas_rows(frame: Any, note_columns: NoteColumns) -> Generator[SourceRow, 
     names = [*levels, *frame.columns]
     _require_names(names)
     note_columns(names)
-    for start in range(0, len(frame), BATCH_ROWS):
-        chunk = frame.iloc[start : start + BATCH_ROWS]
+    for start in range(0, len(frame), FRAME_ROWS):
+        chunk = frame.iloc[start : start + FRAME_ROWS]
         chunk = chunk.reset_index(level=levels) if levels else chunk
         columns = [_pandas_values(name, chunk.iloc[:, position]) for position, name in enumerate(names)]
         for values in zip(*columns, strict=True):
@@ -200,7 +105,7 @@ def _python_value(value: Any) -> Any:
 
 
 def _arrow_rows(frame: Any, note_columns: NoteColumns) -> Generator[SourceRow, None, None]:
-    arrow = _pyarrow(f"a {type(frame).__name__} as rows")
+    arrow = optional_library("pyarrow", extra="arrow", user=f"a {type(frame).__name__} as rows")
     with _explained(arrow, frame):
         reader = _reader(arrow, frame)
     _require_names(reader.schema.names)
@@ -212,9 +117,9 @@ def _arrow_rows(frame: Any, note_columns: NoteColumns) -> Generator[SourceRow, N
             batch = next(batches, None)
         if batch is None:
             return
-        for start in range(0, batch.num_rows, BATCH_ROWS):
+        for start in range(0, batch.num_rows, FRAME_ROWS):
             with _explained(arrow, frame):
-                rows = list(python_rows(arrow, batch.slice(start, BATCH_ROWS)))
+                rows = list(python_rows(arrow, batch.slice(start, FRAME_ROWS)))
             yield from rows
 
 
@@ -226,6 +131,16 @@ def _reader(arrow: ModuleType, frame: Any) -> Any:
         return arrow.RecordBatchReader.from_batches(batch.schema, [batch])
     interchange = optional_library("pyarrow.interchange", extra="arrow", user=f"a {type(frame).__name__} as rows")
     return interchange.from_dataframe(frame).to_reader()
+
+
+def _require_names(names: Iterable[Any]) -> None:
+    columns = list(names)
+    others = [name for name in columns if not isinstance(name, str)]
+    if others:
+        raise ServiceInputError(
+            f"rows: the names of columns must be text, not {shown(others[0])}: rename them; nothing was written"
+        )
+    require_distinct(columns, "rows")
 
 
 @contextmanager
@@ -240,15 +155,94 @@ def _explained(arrow: ModuleType, frame: Any) -> Iterator[None]:
         ) from error
 
 
-def _require_names(names: Iterable[Any]) -> None:
-    known = list(names)
-    others = [one for one in known if not isinstance(one, str)]
-    if others:
+def require_plain_types(arrow: ModuleType, schema: Any, owner: str) -> None:
+    """Refuse columns that store something other than what they mean, for example the number of a month.
+
+    Arrow's own extension types, such as that of JSON, have values of Python that mean the same.
+    """
+    for field in schema:
+        if isinstance(field.type, arrow.BaseExtensionType):
+            name = field.type.extension_name
+        else:  # or one whose library is not loaded
+            name = (field.metadata or {}).get(b"ARROW:extension:name", b"").decode(errors="replace")
+        if name and not name.startswith("arrow."):
+            raise ServiceInputError(
+                f"{owner}: column {field.name!r} has the type {name}, which no column of a data table can hold: "
+                "convert it to text, or leave it out",
+                not_done="nothing was written",
+            )
+
+
+def python_rows(arrow: ModuleType, batch: Any) -> Iterator[SourceRow]:
+    """The rows of a record batch as Python values; nanoseconds are truncated to microseconds."""
+    names = batch.schema.names
+    columns = [_python_values(arrow, name, column) for name, column in zip(names, batch.columns, strict=True)]
+    return (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
+
+
+def _python_values(arrow: ModuleType, name: str, column: Any) -> list[Any]:
+    try:
+        if arrow.types.is_timestamp(column.type) and column.type.unit == "ns":
+            column = column.cast(arrow.timestamp("us", column.type.tz), safe=False)
+        values: list[Any] = column.to_pylist()
+    except (ValueError, OverflowError) as error:
         raise ServiceInputError(
-            f"rows: the names of columns must be text, not {shown(others[0])}: rename them; nothing was written"
-        )
-    require_distinct(known, "rows")
+            f"column {name!r} has a value that cannot be read: {error}", not_done="nothing was written"
+        ) from error
+    return values
 
 
-def _pyarrow(user: str) -> ModuleType:
-    return optional_library("pyarrow", extra="arrow", user=user)
+def arrow_table(types: Mapping[str, str], rows: Iterable[SourceRow]) -> Any:
+    """Build an Arrow table of stored rows, of which only a batch at a time exists as Python values."""
+    arrow = optional_library("pyarrow", extra="arrow", user="an Arrow table")
+    return arrow.Table.from_batches(record_batches(arrow, types, rows), arrow_schema(arrow, types))
+
+
+def pandas_frame(types: Mapping[str, str], rows: Iterable[SourceRow]) -> Any:
+    """Build a pandas DataFrame of stored rows, whose types do not depend on the values: booleans may be ``pd.NA``."""
+    pandas = optional_library("pandas", extra="pandas", user="a DataFrame of pandas")
+    arrow = optional_library("pyarrow", extra="pandas", user="a DataFrame of pandas")
+    own_types = {arrow.bool_(): pandas.BooleanDtype()}
+    return arrow_table(types, rows).to_pandas(types_mapper=own_types.get, split_blocks=True, self_destruct=True)
+
+
+def record_batches(arrow: ModuleType, types: Mapping[str, str], rows: Iterable[SourceRow]) -> Iterator[Any]:
+    """Yield record batches of stored rows, with one in memory at a time."""
+    schema, remaining = arrow_schema(arrow, types), iter(rows)
+    while batch := list(islice(remaining, FRAME_ROWS)):
+        columns = [[_arrow_value(row.get(name), kind) for row in batch] for name, kind in types.items()]
+        arrays = [arrow.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+        yield arrow.record_batch(arrays, schema=schema)
+
+
+def arrow_schema(arrow: ModuleType, types: Mapping[str, str]) -> Any:
+    """The schema of record batches for columns of these types."""
+    arrow_types = {
+        "id": arrow.int64(),
+        "number": arrow.float64(),
+        "boolean": arrow.bool_(),
+        "date": arrow.timestamp("ms", "UTC"),
+    }
+    return arrow.schema([(name, arrow_types.get(kind, arrow.string())) for name, kind in types.items()])
+
+
+def _arrow_value(value: Any, kind: str) -> Any:
+    if value is None:
+        return None
+    if kind == "date":
+        return parse_moment(value)
+    if kind == "number":
+        return float(value)
+    if kind in ("id", "boolean"):
+        return value
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def optional_library(name: str, *, extra: str, user: str) -> ModuleType:
+    """Load a library that only some features need."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        package = name.partition(".")[0]
+        raise ServiceInputError(f"{user} needs {package}: pip install 'airflow-provider-service[{extra}]'") from error

@@ -47,11 +47,18 @@ class _DateCondition(NamedTuple):
     comparison: str
     date: str
 
-    def is_met(self, row: Row) -> bool:
+    def is_met(self, row: Row, table_id: str) -> bool:
         value = row.get(self.column)
         if value is None:
             return self.comparison == "neq"
-        return _COMPARISONS[self.comparison](date_text(value), self.date)
+        try:
+            return _COMPARISONS[self.comparison](date_text(value), self.date)
+        except (ValueError, OverflowError):
+            raise ServiceUnexpectedResponseError(
+                f"a row holds {shown(value)} in {shown(self.column)}, which is not a date",
+                method="GET",
+                path=f"/data-tables/{table_id}/rows",
+            ) from None
 
     def widened(self) -> Condition:
         """A condition that the service decides, and that each row with such a date meets."""
@@ -72,15 +79,14 @@ def matching_rows(
     sort_by: str | None = None,
     search: str | None = None,
 ) -> Iterator[Row]:
-    """Yield the rows that meet a filter, with one page in memory at a time."""
+    """Yield the rows that meet a filter, with one page in memory at a time.
+
+    :param columns: names of columns that each row must have.
+    """
     filter = typed_filter(filter, column_types(table))
     dates = _date_conditions(filter, table)
-    if filter is None or not dates:
-        found = client.data_table_rows.list(table.id, filter=filter, sort_by=sort_by, search=search)
-    else:
-        widened = client.data_table_rows.list(table.id, filter=_widened(filter, dates), sort_by=sort_by, search=search)
-        found = _exactly(widened, filter, dates, table)
-    return with_columns(found, table, columns)
+    rows = _rows_meeting(client, table, filter, dates, sort_by=sort_by, search=search)
+    return with_columns(rows, table, columns)
 
 
 def with_columns(rows: Iterable[Row], table: DataTable, columns: Iterable[str]) -> Iterator[Row]:
@@ -109,16 +115,20 @@ def exact_filters(
     dates = _date_conditions(typed, table)
     if not dates:
         return [typed]
-    widened = client.data_table_rows.list(table.id, filter=_widened(typed, dates))
-    return of_ids([row["id"] for row in _exactly(widened, typed, dates, table)])
+    return of_ids([row["id"] for row in _rows_meeting(client, table, typed, dates)])
 
 
-def _exactly(
-    rows: Iterable[Row], filter: Mapping[str, Any], dates: Mapping[int, _DateCondition], table: DataTable
+def _rows_meeting(
+    client: Resources, table: DataTable, filter: Any, dates: Mapping[int, _DateCondition], **options: Any
 ) -> Iterator[Row]:
-    """Of the rows that a widened filter finds, yield those that meet its dates."""
+    if not dates:
+        return client.data_table_rows.list(table.id, filter=filter, **options)
+    conditions = [
+        dates[number].widened() if number in dates else condition for number, condition in enumerate(filter["filters"])
+    ]
+    rows = client.data_table_rows.list(table.id, filter={**filter, "filters": conditions}, **options)
     meets = any if filter.get("type") == "or" else all
-    return (row for row in rows if meets(_is_met(one, row, table.id) for one in dates.values()))
+    return (row for row in rows if meets(date.is_met(row, table.id) for date in dates.values()))
 
 
 def _date_conditions(filter: Mapping[str, Any] | None, table: DataTable) -> dict[int, _DateCondition]:
@@ -127,20 +137,20 @@ def _date_conditions(filter: Mapping[str, Any] | None, table: DataTable) -> dict
     if not isinstance(conditions, Sequence) or isinstance(conditions, str):
         return {}
     types = types_of_stored_rows(column_types(table))
-    found = {
-        number: _date_condition(one)
-        for number, one in enumerate(conditions)
-        if isinstance(one, Mapping)
-        and types.get(str(one.get("columnName"))) == "date"
-        and one.get("condition", "eq") in _COMPARISONS
-        and one.get("value") is not None
+    dates = {
+        number: _date_condition(condition)
+        for number, condition in enumerate(conditions)
+        if isinstance(condition, Mapping)
+        and types.get(str(condition.get("columnName"))) == "date"
+        and condition.get("condition", "eq") in _COMPARISONS
+        and condition.get("value") is not None
     }
-    if filter.get("type") == "or" and 0 < len(found) < len(conditions):  # type: ignore[union-attr]
+    if filter.get("type") == "or" and 0 < len(dates) < len(conditions):  # type: ignore[union-attr]
         raise ServiceInputError(
             "a filter of the type 'or' compares dates and other values; use a filter for each, or the type 'and'; "
             "nothing was sent"
         )
-    return found
+    return dates
 
 
 def _date_condition(condition: Mapping[str, Any]) -> _DateCondition:
@@ -161,19 +171,3 @@ def _date_condition(condition: Mapping[str, Any]) -> _DateCondition:
         # A stored date that equals the text is earlier than the value.
         comparison = {"gte": "gt", "lt": "lte"}.get(comparison, comparison)
     return _DateCondition(condition["columnName"], comparison, date)
-
-
-def _widened(filter: Mapping[str, Any], dates: Mapping[int, _DateCondition]) -> dict[str, Any]:
-    conditions = [dates[number].widened() if number in dates else one for number, one in enumerate(filter["filters"])]
-    return {**filter, "filters": conditions}
-
-
-def _is_met(condition: _DateCondition, row: Row, table_id: str) -> bool:
-    try:
-        return condition.is_met(row)
-    except (ValueError, OverflowError):
-        raise ServiceUnexpectedResponseError(
-            f"a row holds {shown(row[condition.column])} in {shown(condition.column)}, which is not a date",
-            method="GET",
-            path=f"/data-tables/{table_id}/rows",
-        ) from None

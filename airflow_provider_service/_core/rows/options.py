@@ -27,7 +27,6 @@ OnDuplicate = Literal["last", "fail"]
 OnStoredDuplicates = Literal["remove_copies", "keep_newest", "update_all", "fail"]
 #: How rows are changed.
 ChangeStrategy = Literal["update", "replace", "auto"]
-
 #: How a transfer writes rows into a table.
 LoadMode = Literal["append", "upsert", "replace"]
 #: What a transfer does with a row that the table cannot store.
@@ -36,10 +35,14 @@ OnError = Literal["fail", "skip"]
 ON_DUPLICATE = get_args(OnDuplicate)
 ON_STORED_DUPLICATES = get_args(OnStoredDuplicates)
 CHANGE_STRATEGIES = get_args(ChangeStrategy)
-
 LOAD_MODES = get_args(LoadMode)
-ON_ERROR = get_args(OnError)
+#: The types that a column of a data table can have.
+COLUMN_TYPES = ("string", "number", "boolean", "date")
+
 _REJECT_ENDINGS = (".jsonl", ".jsonl.gz")
+# With the other two, a task that died between inserting and deleting would leave duplicate rows for good.
+_REPAIRING = ("remove_copies", "keep_newest")
+
 #: The check of each option of a load that is not a template field, by its argument's name.
 LOAD_CHECKS: Mapping[str, Check] = {
     "mode": optional(one_of(*LOAD_MODES)),
@@ -50,9 +53,8 @@ LOAD_CHECKS: Mapping[str, Check] = {
     "on_duplicate": one_of(*ON_DUPLICATE),
     "on_stored_duplicates": one_of(*ON_STORED_DUPLICATES),
     "change_strategy": one_of(*CHANGE_STRATEGIES),
-    "on_error": one_of(*ON_ERROR),
+    "on_error": one_of(*get_args(OnError)),
 }
-COLUMN_TYPES = ("string", "number", "boolean", "date")
 
 
 class LoadedRows(TypedDict):
@@ -69,10 +71,6 @@ class LoadedRows(TypedDict):
     unchanged: int
     deleted: int | None
     added_columns: list[str]
-
-
-# With the other two, a task that died between inserting and deleting would leave duplicate rows for good.
-_REPAIRING = ("remove_copies", "keep_newest")
 
 
 def chosen_strategy(change_strategy: ChangeStrategy, on_stored_duplicates: OnStoredDuplicates) -> ChangeStrategy:
