@@ -7,28 +7,13 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_service.client import resources
+
 if TYPE_CHECKING:
     from typing import Self
 
     from airflow_provider_service.client._config import ServiceConfig
     from airflow_provider_service.client._http.transport import Transport
-    from airflow_provider_service.client.resources._audit import Audit
-    from airflow_provider_service.client.resources._community_packages import CommunityPackages
-    from airflow_provider_service.client.resources._credentials import Credentials
-    from airflow_provider_service.client.resources._data_table_rows import DataTableRows
-    from airflow_provider_service.client.resources._data_tables import DataTableColumns, DataTables
-    from airflow_provider_service.client.resources._discovery import Discovery
-    from airflow_provider_service.client.resources._executions import Executions
-    from airflow_provider_service.client.resources._folders import Folders
-    from airflow_provider_service.client.resources._insights import Insights
-    from airflow_provider_service.client.resources._mcp import Mcp
-    from airflow_provider_service.client.resources._projects import Projects
-    from airflow_provider_service.client.resources._source_control import SourceControl
-    from airflow_provider_service.client.resources._tags import Tags
-    from airflow_provider_service.client.resources._users import Users
-    from airflow_provider_service.client.resources._variables import Variables
-    from airflow_provider_service.client.resources._webhooks import Webhooks
-    from airflow_provider_service.client.resources._workflows import Workflows
 
 
 class Resources:
@@ -43,130 +28,94 @@ class Resources:
         def transport(self) -> Transport: ...
 
     @cached_property
-    def workflows(self) -> Workflows:
+    def workflows(self) -> resources.Workflows:
         """Workflows, their history, versions and tags."""
-        from airflow_provider_service.client.resources._workflows import Workflows
-
-        return Workflows(self.transport)
+        return resources.Workflows(self.transport)
 
     @cached_property
-    def executions(self) -> Executions:
+    def executions(self) -> resources.Executions:
         """Executions and their annotation tags."""
-        from airflow_provider_service.client.resources._executions import Executions
-
-        return Executions(self.transport)
+        return resources.Executions(self.transport)
 
     @cached_property
-    def credentials(self) -> Credentials:
+    def credentials(self) -> resources.Credentials:
         """Credentials."""
-        from airflow_provider_service.client.resources._credentials import Credentials
-
-        return Credentials(self.transport)
+        return resources.Credentials(self.transport)
 
     @cached_property
-    def data_tables(self) -> DataTables:
+    def data_tables(self) -> resources.DataTables:
         """Data tables."""
-        from airflow_provider_service.client.resources._data_tables import DataTables
-
-        return DataTables(self.transport)
+        return resources.DataTables(self.transport)
 
     @cached_property
-    def data_table_columns(self) -> DataTableColumns:
+    def data_table_columns(self) -> resources.DataTableColumns:
         """Columns of data tables."""
-        from airflow_provider_service.client.resources._data_tables import DataTableColumns
-
-        return DataTableColumns(self.transport)
+        return resources.DataTableColumns(self.transport)
 
     @cached_property
-    def data_table_rows(self) -> DataTableRows:
+    def data_table_rows(self) -> resources.DataTableRows:
         """Rows of data tables."""
-        from airflow_provider_service.client.resources._data_table_rows import DataTableRows
-
-        return DataTableRows(self.transport)
+        return resources.DataTableRows(self.transport)
 
     @cached_property
-    def folders(self) -> Folders:
+    def folders(self) -> resources.Folders:
         """Folders of a project."""
-        from airflow_provider_service.client.resources._folders import Folders
-
-        return Folders(self.transport)
+        return resources.Folders(self.transport)
 
     @cached_property
-    def projects(self) -> Projects:
+    def projects(self) -> resources.Projects:
         """Projects and their members."""
-        from airflow_provider_service.client.resources._projects import Projects
-
-        return Projects(self.transport)
+        return resources.Projects(self.transport)
 
     @cached_property
-    def tags(self) -> Tags:
+    def tags(self) -> resources.Tags:
         """The global tag registry."""
-        from airflow_provider_service.client.resources._tags import Tags
-
-        return Tags(self.transport)
+        return resources.Tags(self.transport)
 
     @cached_property
-    def users(self) -> Users:
+    def users(self) -> resources.Users:
         """Users of the instance."""
-        from airflow_provider_service.client.resources._users import Users
-
-        return Users(self.transport)
+        return resources.Users(self.transport)
 
     @cached_property
-    def variables(self) -> Variables:
+    def variables(self) -> resources.Variables:
         """Instance variables."""
-        from airflow_provider_service.client.resources._variables import Variables
-
-        return Variables(self.transport)
+        return resources.Variables(self.transport)
 
     @cached_property
-    def community_packages(self) -> CommunityPackages:
+    def community_packages(self) -> resources.CommunityPackages:
         """Community node packages."""
-        from airflow_provider_service.client.resources._community_packages import CommunityPackages
-
-        return CommunityPackages(self.transport)
+        return resources.CommunityPackages(self.transport)
 
     @cached_property
-    def insights(self) -> Insights:
+    def insights(self) -> resources.Insights:
         """Insights."""
-        from airflow_provider_service.client.resources._insights import Insights
-
-        return Insights(self.transport)
+        return resources.Insights(self.transport)
 
     @cached_property
-    def audit(self) -> Audit:
+    def audit(self) -> resources.Audit:
         """The security audit."""
-        from airflow_provider_service.client.resources._audit import Audit
-
-        return Audit(self.transport)
+        return resources.Audit(self.transport)
 
     @cached_property
-    def source_control(self) -> SourceControl:
+    def source_control(self) -> resources.SourceControl:
         """The source control connection."""
-        from airflow_provider_service.client.resources._source_control import SourceControl
-
-        return SourceControl(self.transport)
+        return resources.SourceControl(self.transport)
 
     @cached_property
-    def discovery(self) -> Discovery:
+    def discovery(self) -> resources.Discovery:
         """The capabilities of the key on this server."""
-        from airflow_provider_service.client.resources._discovery import Discovery
-
-        return Discovery(self.transport)
+        return resources.Discovery(self.transport)
 
     @cached_property
-    def webhooks(self) -> Webhooks:
+    def webhooks(self) -> resources.Webhooks:
         """Production webhooks of workflows, which are not part of the API."""
-        from airflow_provider_service.client.resources._webhooks import Webhooks
-
-        return Webhooks(self.transport)
+        return resources.Webhooks(self.transport)
 
     @cached_property
-    def mcp(self) -> Mcp:
+    def mcp(self) -> resources.Mcp:
         """The MCP endpoint, which starts any workflow. It is not part of the API."""
-        from airflow_provider_service.client.resources._mcp import Mcp
-
-        return Mcp(self.transport)
+        return resources.Mcp(self.transport)
 
     def request(
         self,

@@ -48,11 +48,7 @@ class Clock:
         return time.monotonic()
 
     def wait(self, event: threading.Event, seconds: float, deadline: float = math.inf) -> bool:
-        """Wait for an event, and return whether it was set in time.
-
-        :param seconds: longest time to wait; it is cut off at the deadline.
-        :param deadline: end of the polling that the wait is part of, in seconds since the epoch.
-        """
+        """Wait for an event, and return whether it was set in time."""
         end = time.monotonic() + max(0.0, min(seconds, deadline - self.now()))
         while not event.is_set() and (left := end - time.monotonic()) > 0:
             event.wait(min(left, _SIGNAL_SECONDS))
@@ -63,19 +59,11 @@ class Clock:
         self.wait(threading.Event(), seconds, deadline)
 
     async def async_sleep(self, seconds: float, deadline: float = math.inf) -> None:
-        """Sleep in an event loop.
-
-        :param seconds: how long to sleep.
-        :param deadline: the nearest end of the polling that the pause is part of, in seconds since the epoch. It does
-            not shorten the pause; it tells a clock that skips pauses how far it may skip.
-        """
+        """Sleep in an event loop."""
         await asyncio.sleep(max(0.0, seconds))
 
     async def wait_for(self, work: Awaitable[T], seconds: float) -> T:
-        """Await work in an event loop for a limited time.
-
-        :raises asyncio.TimeoutError: it took longer, and was cancelled.
-        """
+        """Await work in an event loop for a limited time."""
         return await asyncio.wait_for(work, seconds)
 
     def call_later(self, seconds: float, call: Callable[[], object]) -> Timer:

@@ -37,10 +37,7 @@ def is_plain_id(value: object) -> bool:
 
 
 def plain_id(value: str) -> str:
-    """Return an id if it can become part of a path or an address.
-
-    :raises ServiceInputError: it is not plain; see :func:`is_plain_id`.
-    """
+    """Return an id if it can become part of a path or an address."""
     if not is_plain_id(value):
         raise ServiceInputError(f"{shown(value)} {NOT_PLAIN}")
     return value
@@ -68,10 +65,7 @@ _RESERVED = frozenset(name.lower() for name in (*SYSTEM_COLUMNS, "dryRunState"))
 
 
 def require_new_name(name: object) -> None:
-    """Refuse a name that a user's column cannot have.
-
-    :raises ServiceInputError: the name is reserved, in upper or lower case, or is not well formed.
-    """
+    """Refuse a name that a user's column cannot have."""
     if isinstance(name, str) and name.lower() in _RESERVED:
         raise ServiceInputError(
             f"{name!r} cannot be the name of a column: the service reserves {', '.join(SYSTEM_COLUMNS)} and "
@@ -85,11 +79,7 @@ def require_new_name(name: object) -> None:
 
 
 def require_row(row: object, place: str) -> None:
-    """Refuse a row that cannot be inserted into any table.
-
-    :param place: how messages refer to the row, e.g. ``"row 3"``.
-    :raises ServiceInputError: it is not a mapping, or has a value for a system column.
-    """
+    """Refuse a row that cannot be inserted into any table."""
     if not isinstance(row, Mapping):
         raise ServiceInputError(
             f"{place} is {type(row).__name__}, not a mapping of columns to values",
@@ -99,12 +89,7 @@ def require_row(row: object, place: str) -> None:
 
 
 def require_writable(names: Iterable[str], place: str) -> None:
-    """Refuse values for the columns that only the service writes.
-
-    :param names: columns that are given values.
-    :param place: where they are, for the message, e.g. ``"row 3"``.
-    :raises ServiceInputError: one of the names is a system column.
-    """
+    """Refuse values for the columns that only the service writes."""
     written = [name for name in SYSTEM_COLUMNS if name in names]
     if written:
         raise ServiceInputError(
@@ -115,12 +100,7 @@ def require_writable(names: Iterable[str], place: str) -> None:
 
 
 def require_sortable(sort_by: str, columns: Iterable[str]) -> None:
-    """Refuse a sort order that the service would answer with an internal error.
-
-    :param sort_by: ``column:asc`` or ``column:desc``.
-    :param columns: the table's own columns.
-    :raises ServiceInputError: the text is not well formed, or names a column that the table lacks.
-    """
+    """Refuse a sort order that the service would answer with an internal error."""
     name, _, direction = sort_by.partition(":")
     if direction.strip().lower() not in ("asc", "desc"):
         raise ServiceInputError(

@@ -47,11 +47,7 @@ _DEFAULTS = {
 
 
 def parse_definition(definition: Any) -> Mapping[str, Any]:
-    """Return an exported workflow as a mapping.
-
-    :param definition: a mapping, or its JSON text.
-    :raises ServiceInputError: neither of these.
-    """
+    """Return an exported workflow as a mapping."""
     if isinstance(definition, str):
         try:
             definition = json.loads(definition)
@@ -66,9 +62,6 @@ def read_definition(definition: Mapping[str, Any], what: str = "definition") -> 
     """Reduce an exported workflow to the fields that define it, by their names on the wire.
 
     Static data is left out, because a running workflow keeps its state there.
-
-    :param what: how errors refer to the definition.
-    :raises ServiceInputError: name, nodes or connections are missing, or a part of it has the wrong type.
     """
     problem = problem_of(definition, what)
     if problem:
@@ -81,10 +74,7 @@ def read_definition(definition: Mapping[str, Any], what: str = "definition") -> 
 
 
 def problem_of(definition: Mapping[str, Any], what: str) -> str | None:
-    """Say why :func:`read_definition` refuses a definition, without showing its values; None if it accepts it.
-
-    :param what: how the text refers to the definition.
-    """
+    """Say why :func:`read_definition` refuses a definition, without showing its values; None if it accepts it."""
     if is_too_deep(definition):
         return f"{what} is nested more than {MAX_NESTING} levels deep"
     missing = [name for name in _REQUIRED if name not in definition]
@@ -189,10 +179,7 @@ def with_defaults(settings: Mapping[str, Any] | None, existing: Mapping[str, Any
 
 
 def with_removals(wanted: Mapping[str, Any], existing: Workflow, fields: Iterable[str]) -> dict[str, Any]:
-    """Add an empty value for each of the fields that the existing workflow has and the definition lacks, to remove it.
-
-    :param fields: ``description``, ``pinData``, or both.
-    """
+    """Add an empty value for each of the fields that the workflow has and the definition lacks, to remove it."""
     held = writable(existing)
     return {**{name: _EMPTY[name] for name in fields if held.get(name)}, **wanted}
 

@@ -30,13 +30,7 @@ MAX_PAGES_TO_LIST = 10
 
 
 class NodeRun(NamedTuple):
-    """The results of a node over all its runs in an execution.
-
-    :param status: how its last run went, in the service's words.
-    :param seconds: how long its runs took.
-    :param items: number of items in its outputs of any kind: the sub-nodes of an agent have no main output.
-    :param message: the service's message about the last of its runs that failed.
-    """
+    """The results of a node over all its runs in an execution."""
 
     node: str
     status: str | None
@@ -46,12 +40,7 @@ class NodeRun(NamedTuple):
 
 
 class Span(NamedTuple):
-    """One run of a node of an execution; a node in a loop has several.
-
-    :param began: when it began, in milliseconds since 1970.
-    :param seconds: how long it took.
-    :param status: how it went, in the service's words.
-    """
+    """One run of a node of an execution; a node in a loop has several."""
 
     node: str
     began: float
@@ -67,14 +56,7 @@ class SubExecution(NamedTuple):
 
 
 class OutputFile(NamedTuple):
-    """A file in the output of a node. The API describes the file, but does not return its content.
-
-    :param item: number of the item that has the file, counted from 1.
-    :param field: the item's field that has the file, by which other nodes refer to it.
-    :param name: its file name, if known.
-    :param mime_type: its MIME type, if known.
-    :param size: its size in the service's words, such as "12.3 kB", if known.
-    """
+    """A file in the output of a node. The API describes the file, but does not return its content."""
 
     item: int
     field: str
@@ -111,9 +93,7 @@ def read_state(
 ) -> tuple[Execution, ServiceServerError | None]:
     """Read an execution without its data; from lists if the service fails to read it by its id, as it does with some.
 
-    :param workflow_id: its workflow, if that is known.
-    :returns: the execution, and why it cannot be read by its id, if so.
-    :raises ServiceServerError: it cannot be read by its id, and no list shows it.
+    The second value is why it cannot be read by its id, if so.
     """
     from airflow_provider_service.client.resources._executions import number_of
 
@@ -287,14 +267,7 @@ def first_with(names: Sequence[str], most: int, kept: Collection[str]) -> list[s
 
 
 def with_few_runs(execution: Execution, most_nodes: int, most_runs: int) -> tuple[Execution, bool]:
-    """Limit the nodes and runs in an execution's data, so that they can be counted quickly.
-
-    :param most_nodes: how many nodes to keep: the :func:`telling_nodes`, and the first of the others, as the service
-        orders them.
-    :param most_runs: how many runs of all these nodes to keep. The last run of a node is always kept, since it shows
-        how the node ended.
-    :returns: the execution, and whether runs of these nodes were left out.
-    """
+    """Limit the nodes and runs in an execution's data, so that they can be counted quickly."""
     names = first_with(names_that_ran(execution), most_nodes, telling_nodes(execution))
     runs = {name: list_or_empty(_runs(execution)[name]) for name in names}
     if sum(map(len, runs.values())) <= most_runs and len(runs) == len(_runs(execution)):

@@ -67,10 +67,7 @@ _datetime = TypeAdapter(datetime)
 
 
 def parse_moment(text: str) -> datetime:
-    """Read a date, or a date and time, in ISO 8601. Without a time zone it means UTC, unlike in the service.
-
-    :raises ValueError: the text has another form.
-    """
+    """Read a date, or a date and time, in ISO 8601. Without a time zone it means UTC, unlike in the service."""
     if not _BEGINS_LIKE_ISO.match(text.strip()):
         raise ValueError(f"{text!r} is not a date and time")
     try:

@@ -18,13 +18,7 @@ if TYPE_CHECKING:
 def naming_the_holder(
     client: Resources, workflow_id: str, *, nodes: Sequence[dict[str, Any]] | None = None, version_id: str | None = None
 ) -> Iterator[None]:
-    """Complete the error about a webhook that is taken: add the webhook and the workflow that holds it.
-
-    :param workflow_id: the workflow that is to become active.
-    :param nodes: its nodes; by default those of the version, or else of its draft.
-    :raises ServiceWebhookTakenError: an active workflow holds one of its webhooks.
-    :raises ServiceConflictError: another conflict.
-    """
+    """Complete the error about a webhook that is taken: add the webhook and the workflow that holds it."""
     try:
         yield
     except ServiceConflictError as error:
@@ -39,10 +33,7 @@ def with_holder(
     nodes: Sequence[dict[str, Any]] | None = None,
     version_id: str | None = None,
 ) -> ServiceConflictError:
-    """The error with the webhook and the workflow that holds it, as far as the service lists them.
-
-    :param nodes: see :func:`naming_the_holder`.
-    """
+    """The error with the webhook and the workflow that holds it, as far as the service lists them."""
     if "webhook" not in (error.server_message or ""):
         return error
     try:

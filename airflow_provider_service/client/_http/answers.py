@@ -57,10 +57,7 @@ _SPECIFIED_AS = {
 
 
 def describe_scope(scope: str) -> str:
-    """Name the scope or scopes that an operation needs, with the specification's name where the two differ.
-
-    :param scope: server scope, or several joined by a comma, e.g. ``"workflow:deactivate"``.
-    """
+    """Name the scope or scopes that an operation needs, with the specification's name where the two differ."""
     return " and ".join(_describe_one(name) for name in scope.split(","))
 
 
@@ -132,11 +129,7 @@ _SINCE = {name: version for version, names in _ADDED.items() for name in names}
 
 
 def since(method: str, path: str, parameter: str | None = None) -> str | None:
-    """The version that added an operation, or a parameter of its query.
-
-    :param path: path below the API root, with ``{}`` for each id.
-    :returns: None if n8n 1.123 offers it already, or no known version does.
-    """
+    """The version that added an operation, or a parameter of its query."""
     return _SINCE.get(f"{method} {path}" + (f"?{parameter}" if parameter else ""))
 
 
@@ -171,11 +164,7 @@ _BY_STATUS: dict[int, tuple[type[errors.ServiceApiError], str]] = {
 
 
 class Called(NamedTuple):
-    """A call, as far as it determines what a refusal means.
-
-    :param path: path of the call, with ``{}`` for each id.
-    :param scope: scope that the operation needs, if it is known.
-    """
+    """A call, as far as it determines what a refusal means."""
 
     method: str
     path: str
@@ -183,11 +172,7 @@ class Called(NamedTuple):
 
 
 def decode(response: Answer, path: str, called: Called, *, secret: str, binary: bool) -> Any:
-    """Return the value of an answer.
-
-    :param path: path of the call, with the ids.
-    :raises ServiceApiError: the answer is an error, or is not JSON although it should be.
-    """
+    """Return the value of an answer."""
     if response.status_code >= HTTPStatus.BAD_REQUEST:
         raise _failure(response, path, called, secret)
     if not HTTPStatus.OK <= response.status_code < HTTPStatus.MULTIPLE_CHOICES:

@@ -32,10 +32,7 @@ _PATH = re.compile(r"(/([A-Za-z0-9._~%-]+|\{\}))+")
 
 
 def to_json(value: Any) -> str:
-    """Write a value as compact JSON.
-
-    :raises ServiceInputError: the value cannot be represented in JSON.
-    """
+    """Write a value as compact JSON."""
     try:
         text = HiddenText(_ENCODER.encode(value))
         text.encode()
@@ -48,10 +45,7 @@ def to_json(value: Any) -> str:
 
 
 def json_body(value: Any) -> HiddenBytes:
-    """Write a value as the body of a request.
-
-    :raises ServiceInputError: the value cannot be represented in JSON.
-    """
+    """Write a value as the body of a request."""
     return HiddenBytes(to_json(value).encode())
 
 
@@ -72,11 +66,7 @@ _ENCODER = json.JSONEncoder(default=_plain, allow_nan=False, ensure_ascii=False,
 
 
 def fill_path(path: str, ids: Sequence[str | int]) -> str:
-    """Put percent-encoded ids into a path.
-
-    :raises ServiceInputError: the path is not below the API root, the number of ids does not match its placeholders, or
-        an id is of another type or could lead elsewhere.
-    """
+    """Put percent-encoded ids into a path."""
     if not isinstance(path, str):
         raise ServiceInputError(f"path must be text such as '/workflows', not {shown(path)}; nothing was sent")
     parts = _parts_of(path)
@@ -96,10 +86,7 @@ def _parts_of(path: str) -> list[str]:
 
 
 def segment(text: str) -> str:
-    """Percent-encode a segment of a webhook's path.
-
-    :raises ServiceInputError: it is empty, too long, or would change the path.
-    """
+    """Percent-encode a segment of a webhook's path."""
     if text.strip() in ("", ".", "..") or len(text) > MAX_ID_CHARS:
         raise ServiceInputError(f"{shown(text)} cannot be a segment of a path; nothing was sent")
     return _quote(text)
@@ -119,10 +106,7 @@ def _id_segment(value: str | int) -> str:
 
 
 def encode_query(query: Query | None) -> str:
-    """Percent-encode query parameters completely, as the server requires; booleans become lower case.
-
-    :raises ServiceInputError: a value consists of several.
-    """
+    """Percent-encode query parameters completely, as the server requires; booleans become lower case."""
     given = {name: value for name, value in (query or {}).items() if value is not None}
     for name, value in given.items():
         if isinstance(value, Collection) and not isinstance(value, str):
@@ -132,10 +116,7 @@ def encode_query(query: Query | None) -> str:
 
 
 def text_of(value: Any) -> str:
-    """Write a plain value as the text of a query parameter or a form's field; booleans in lower case.
-
-    :raises ServiceInputError: it is a number with too many digits.
-    """
+    """Write a plain value as the text of a query parameter or a form's field; booleans in lower case."""
     try:
         return str(value).lower() if isinstance(value, bool) else str(value)
     except ValueError:  # Python refuses to convert numbers of thousands of digits
@@ -168,12 +149,7 @@ class FileSource(Protocol):
 
 
 class FilePart(NamedTuple):
-    """A file of a body.
-
-    :param field: name of the field.
-    :param source: what it is read from.
-    :param size: its size in bytes.
-    """
+    """A file of a body."""
 
     field: str
     source: FileSource
@@ -181,11 +157,7 @@ class FilePart(NamedTuple):
 
 
 def file_parts(files: Mapping[str, str | FileSource]) -> list[FilePart]:
-    """Check files before they are sent.
-
-    :param files: paths by the name of their field.
-    :raises ServiceInputError: a name or path cannot be used, or there is no such file.
-    """
+    """Check files before they are sent."""
     if not isinstance(files, Mapping):
         raise ServiceInputError(f"files must be a mapping of names to paths, not {shown(files)}; nothing was started")
     return [_part(name, Path(path) if isinstance(path, str) else path) for name, path in files.items()]
@@ -209,11 +181,7 @@ def _part(name: str, source: FileSource) -> FilePart:
 
 
 class MultipartBody:
-    """A multipart body. Each iteration reads the files anew, so that a try can be repeated.
-
-    :param fields: text fields by name.
-    :param files: the files.
-    """
+    """A multipart body. Each iteration reads the files anew, so that a try can be repeated."""
 
     def __init__(self, fields: Mapping[str, str], files: Sequence[FilePart]) -> None:
         self._boundary = uuid4().hex
@@ -260,10 +228,7 @@ def _text_field(name: str) -> RequestField:
 
 
 def _content(part: FilePart) -> Iterator[bytes]:
-    """The content of a file.
-
-    :raises ServiceFileError: it cannot be read, or its size has changed. The service discards such a call.
-    """
+    """The content of a file."""
     left = part.size
     try:
         with part.source.open("rb") as file:

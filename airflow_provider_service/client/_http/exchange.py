@@ -48,10 +48,7 @@ MAX_EVENTS = 100_000
 
 
 def event_data(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the data of each event as soon as the event is complete, for the first 100,000 events.
-
-    :param parts: the stream in pieces of any size.
-    """
+    """Yield the data of each event as soon as the event is complete, for the first 100,000 events."""
     return islice(_events(_lines(parts)), MAX_EVENTS)
 
 
@@ -95,12 +92,7 @@ IsAnswer = Callable[[bytes], bool]
 
 
 class Answer:
-    """A whole answer.
-
-    :param status_code: HTTP status.
-    :param headers: headers by name; case does not matter.
-    :param content: body, decompressed.
-    """
+    """A whole answer."""
 
     def __init__(self, status_code: int, headers: Mapping[str, str], content: bytes) -> None:
         self.status_code, self.headers, self.content = status_code, headers, content
@@ -130,10 +122,7 @@ class Answer:
         return self.content[:size].decode("latin-1")
 
     def json(self) -> Any:
-        """The JSON value of the body.
-
-        :raises ValueError: it is not JSON, is nested too deeply, or contains a number that Python cannot represent.
-        """
+        """The JSON value of the body."""
         try:
             return self._value
         except RecursionError:
@@ -164,8 +153,6 @@ class Session(requests.Session):
 
     The first request to an origin reads proxies and CA bundles from the environment. Credentials in ``~/.netrc`` are
     not used.
-
-    :param config: the server's settings.
     """
 
     def __init__(self, config: ServiceConfig) -> None:
@@ -192,17 +179,7 @@ class Session(requests.Session):
         follow: bool,
         is_answer: IsAnswer | None = None,
     ) -> Answer:
-        """Send a request and read the whole answer.
-
-        :param path: path of the call, for error messages.
-        :param timeout: seconds from now within which the whole answer must arrive, redirects included; None for the
-            ``timeout`` of the settings.
-        :param follow: follow redirects within the origin, with the key; otherwise a redirect is an error.
-        :param is_answer: recognises the event that is the answer, if the server sends an event stream. Reading ends
-            with that event, and the others are discarded. The answer is empty if there is no such event.
-        :raises ServiceApiError: the subclass that says why there is no answer.
-        :raises ServiceConfigError: the TLS or proxy settings cannot be used.
-        """
+        """Send a request and read the whole answer."""
         timeout = min(timeout or self._config.timeout, MAX_SECONDS)
         deadline = Deadline(timeout)
         for _ in range(MAX_REDIRECTS):
@@ -342,11 +319,7 @@ _TUNNEL_REFUSED = re.compile(r"Tunnel connection failed: (\d{3})")
 def failure_to_answer(
     error: Exception, method: str, path: str, config: ServiceConfig, *, timeout: float, proxy: str | None
 ) -> Exception:
-    """Name the failure of an exchange that ended without a complete answer.
-
-    :param timeout: seconds that the exchange was allowed to take.
-    :param proxy: address of the proxy that was used; it may contain a password.
-    """
+    """Name the failure of an exchange that ended without a complete answer."""
     named = _proxy_failure(error, method, path, proxy)
     if named is not None:
         return named
@@ -408,10 +381,7 @@ def bad_proxy(proxy: str | None) -> errors.ServiceConfigError:
 def proxy_error(
     reason: str, method: str, path: str, proxy: str | None, *, status: int | None
 ) -> errors.ServiceProxyError:
-    """Report that the proxy caused the failure.
-
-    :param status: HTTP status that the proxy itself answered, or None.
-    """
+    """Report that the proxy caused the failure."""
     return errors.ServiceProxyError(
         f"the proxy {_shown(proxy)} did not pass the request on: {reason}",
         method=method,

@@ -32,13 +32,6 @@ def follow_cursor(
     """Yield the items of a cursor list page by page, with one page in memory at a time.
 
     Ends on a null, absent or empty cursor.
-
-    :param fetch: gets one page for the paging parameters; it adds the filters to each request.
-    :param page_size: items to request per page.
-    :param limit: maximum number of items; None for all.
-    :param offset: number of items to skip, on lists that support it; a cursor contains its own offset.
-    :raises PagingError: while iterating: a cursor or a page was repeated, too many pages in a row were empty, or the
-        pages do not end.
     """
 
     def pages() -> Iterator[dict[str, Any]]:
@@ -64,8 +57,6 @@ def follow_skip(fetch: Fetch, *, page_size: int, limit: int | None) -> Iterator[
     """Yield the items of a skip/take list page by page, until their count is reached.
 
     The parameters are those of :func:`follow_cursor`.
-
-    :raises PagingError: while iterating: a page was repeated, or the pages do not end.
     """
 
     def pages() -> Iterator[dict[str, Any]]:
@@ -89,10 +80,6 @@ def follow_ids(fetch: Fetch, *, page_size: int, limit: int | None, filter: Any) 
     A cursor holds a number of rows to pass over. With it, rows would be missed if earlier ones were deleted meanwhile.
 
     The other parameters are those of :func:`follow_cursor`.
-
-    :param filter: the filter of the list. If one of the type ``"or"`` finds more than a page, its conditions are read
-        side by side, because no condition can be added to all of them; a page of each is in memory.
-    :raises PagingError: while iterating: a page was repeated, or the pages do not end.
     """
 
     def pages() -> Iterator[dict[str, Any]]:
@@ -162,10 +149,7 @@ class _Advance:
         self._empty = self._pages = 0
 
     def check(self, items: list[Any]) -> None:
-        """Record a page.
-
-        :raises PagingError: it was seen before, too many pages in a row were empty, or the pages do not end.
-        """
+        """Record a page."""
         self._pages += 1
         if self._pages > MAX_PAGES:
             raise PagingError(f"after {MAX_PAGES:,} pages there was still another one")

@@ -63,13 +63,7 @@ SIGNED = r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+"
 
 
 def redacted(value: Any, secrets: Secrets, *, doubtful: Secrets | None = None, shapes: Collection[str] = ()) -> Any:
-    """Copy a JSON value with its secrets hidden: wherever a secret occurs, and everything under a secret's name.
-
-    :param secrets: the texts to hide, by name; the case of a name does not matter.
-    :param doubtful: further secrets by a name that they may have, but that may also belong to something harmless. A
-        value under such a name is hidden only if it is one of these secrets, however short.
-    :param shapes: regular expressions of texts to hide.
-    """
+    """Copy a JSON value with its secrets hidden: wherever a secret occurs, and everything under a secret's name."""
     names = frozenset(name.lower() for name in secrets)
     exact = {name.lower(): many for name, many in (doubtful or {}).items()}
     # The longest first, because one secret can be part of another.

@@ -49,12 +49,7 @@ _HEADER_VALUE = re.compile(r"([\x21-\x7e\xa1-\xff]([\t\x20-\x7e\xa0-\xff]*[\x21-
 
 
 def checked_headers(headers: Mapping[str, Any], argument: str = "headers") -> dict[str, str]:
-    """Refuse headers that cannot be sent, without showing their values, and keep these out of later tracebacks.
-
-    :param argument: name of the caller's argument.
-    :raises ServiceInputError: the headers are not a mapping, or a name or value is not text or contains characters that
-        HTTP does not allow.
-    """
+    """Refuse headers that cannot be sent, without showing their values, and keep these out of later tracebacks."""
     if not isinstance(headers, Mapping):
         raise ServiceInputError(f"{argument} must be a mapping, not {type_of(headers)}; nothing was started")
     for name, value in headers.items():
@@ -75,13 +70,7 @@ def is_refusal(error: errors.ServiceApiError) -> bool:
 
 
 def read_answer(response: Answer, method: str, path: str, sent: Mapping[str, str]) -> WebhookAnswer:
-    """Distinguish an answer of the workflow from a refusal of the service, after which nothing ran.
-
-    :param sent: headers of the call, whose values an error does not show.
-    :raises ServiceWebhookNotLiveError: the webhook does not exist or is not live yet.
-    :raises ServiceWebhookRefusedError: wrong authentication, method or body.
-    :raises ServiceWebhookUncertainError: a proxy or the workflow answered that the service is not available.
-    """
+    """Distinguish an answer of the workflow from a refusal of the service, after which nothing ran."""
     try:
         body = response.json()
     except ValueError:
@@ -213,10 +202,7 @@ _REFUSALS: tuple[tuple[str, _Failure], ...] = (
 
 
 def read_result(response: Answer, path: str, secret: str) -> dict[str, Any]:
-    """Return the answer of the tool that starts workflows: an object with an ``executionId``.
-
-    :raises ServiceApiError: the answer is a refusal or a failure; ``not_processed`` is True if nothing can have run.
-    """
+    """Return the answer of the tool that starts workflows: an object with an ``executionId``."""
     _check_status(response, path, secret)
     message = _message(response)
     output = _output(message)

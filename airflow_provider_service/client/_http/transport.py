@@ -66,12 +66,7 @@ class ServerClock:
         return timedelta(seconds=max(least, 0.0) + min(most, 0.0))
 
     def learn(self, date: str | None, sent: float, answered: float) -> None:
-        """Take the date of an answer into account.
-
-        :param date: value of the ``Date`` header; anything but a plausible date is ignored.
-        :param sent: our time when the request was sent, in seconds since 1970.
-        :param answered: our time when the answer's headers had arrived.
-        """
+        """Take the date of an answer into account."""
         try:
             written = email.utils.parsedate_to_datetime(date or "")
             if written.year not in _YEARS:
@@ -103,10 +98,7 @@ _exponential_jitter = wait_random_exponential(multiplier=0.5, max=20)
 
 
 class Transport:
-    """Sends requests to one server. Safe to use from several threads.
-
-    :param config: the server's settings.
-    """
+    """Sends requests to one server. Safe to use from several threads."""
 
     def __init__(self, config: ServiceConfig) -> None:
         self.config = config
@@ -158,24 +150,7 @@ class Transport:
         timeout: float | None = None,
         binary: bool = False,
     ) -> Any:
-        """Send one API request, repeat it while that is safe and may help, and return the decoded answer.
-
-        :param method: HTTP method.
-        :param path: path below the API root, with ``{}`` for each id, e.g. ``/workflows/{}/activate``.
-        :param ids: values for the placeholders; they are percent-encoded.
-        :param scope: scope that the operation needs, named when the key lacks it.
-        :param query: query parameters by their names on the wire; those that are None are left out.
-        :param body: JSON body, or the text fields that go with ``files``.
-        :param files: parts of a multipart body.
-        :param repeatable: whether a second call does no harm; by default true for GET, PUT and DELETE.
-        :param timeout: seconds within which the whole answer of one try must arrive, instead of the connection's
-            setting. The last try begins before the connection's ``retry_deadline``, and can end this much later.
-        :param binary: return the bytes of the answer instead of decoding JSON.
-        :returns: the JSON value, the bytes, or None for an empty answer.
-        :raises ServiceInputError: an argument cannot be sent; nothing was sent.
-        :raises ServiceConfigError: a file named by the extras 'verify' or 'cert' cannot be used.
-        :raises ServiceApiError: the subclass that names the failure.
-        """
+        """Send one API request, repeat it while that is safe and may help, and return the decoded answer."""
         method = _checked_method(method)
         target = fill_path(path, ids)
         _check_timeout(timeout)
@@ -207,22 +182,7 @@ class Transport:
         stopped: threading.Event | None = None,
         may_repeat: Callable[[ServiceError], bool] | None = None,
     ) -> WebhookAnswer:
-        """Call a production webhook, without the key; repeat the call only while nothing has run.
-
-        :param method: HTTP method of the webhook.
-        :param path: path of the webhook, as given in its node.
-        :param headers: additional headers.
-        :param payload: JSON body; query parameters if the method has no body; text fields if there are files.
-        :param timeout: seconds within which the whole answer must arrive.
-        :param files: files of the body, which is then multipart form data.
-        :param stopped: set by the caller to stop further tries.
-        :param may_repeat: asked after a try that seems to have run nothing: whether it may be repeated.
-        :returns: the answer of the workflow, or of the service on its behalf.
-        :raises ServiceInputError: the payload cannot be sent or is larger than the server accepts.
-        :raises ServiceWebhookNotLiveError: the webhook does not exist or is not live.
-        :raises ServiceWebhookRefusedError: wrong authentication, method or body.
-        :raises ServiceApiError: another failure; its ``not_processed`` is True if nothing can have run.
-        """
+        """Call a production webhook, without the key; repeat the call only while nothing has run."""
         _check_timeout(timeout)
         has_body = method not in METHODS_WITHOUT_BODY
         target = "/webhook/" + "/".join(map(segment, path.split("/")))
@@ -246,18 +206,7 @@ class Transport:
         timeout: float | None = None,
         stopped: threading.Event | None = None,
     ) -> dict[str, Any]:
-        """Call a tool of the server's MCP endpoint with the endpoint's own key; repeat it while that is safe.
-
-        :param tool: name of the tool.
-        :param arguments: arguments of the tool.
-        :param repeatable: whether a second call does no harm; otherwise it is repeated only if nothing has run.
-        :param timeout: seconds within which the whole answer must arrive, instead of the connection's setting.
-        :param stopped: set by the caller to stop further tries.
-        :returns: the answer of the tool.
-        :raises ServiceConfigError: the connection has no key for the endpoint.
-        :raises ServiceInputError: the arguments cannot be sent or are larger than the server accepts.
-        :raises ServiceApiError: another failure; its ``not_processed`` is True if nothing can have run.
-        """
+        """Call a tool of the server's MCP endpoint with the endpoint's own key; repeat it while that is safe."""
         _check_timeout(timeout)
         key = self.config.mcp_api_key
         if key is None:
@@ -305,11 +254,7 @@ class Transport:
         return None if answer is None else answer.status_code
 
     def page(self, path: str) -> Answer | None:
-        """Request a page of the server outside the API, without the key.
-
-        :param path: path below the base URL, e.g. ``/healthz/readiness``.
-        :returns: the answer, whatever its status, or None if none arrived.
-        """
+        """Request a page of the server outside the API, without the key."""
         request = self._prepare("GET", self.config.base_url + path, {})
         try:
             return self._session.exchange(request, path, None, follow=False)

@@ -90,10 +90,7 @@ class Resource:
 
 
 def read(kind: type[T], answer: Any, method: str, path: str) -> T:
-    """Read an answer as a type or model.
-
-    :raises ServiceUnexpectedResponseError: the answer has another shape.
-    """
+    """Read an answer as a type or model."""
     try:
         return _adapter(kind).validate_python(answer)  # type: ignore[no-any-return, arg-type]
     except ValidationError as error:
@@ -119,28 +116,18 @@ def without_none(**fields: Any) -> dict[str, Any]:
 
 
 def require(condition: bool, message: str) -> None:
-    """Refuse an argument before anything is sent.
-
-    :raises ServiceInputError: the condition does not hold.
-    """
+    """Refuse an argument before anything is sent."""
     if not condition:
         raise ServiceInputError(f"{message}; nothing was sent")
 
 
 def require_id(name: str, value: object) -> None:
-    """Refuse an empty id or name in a filter, because the service would then select everything.
-
-    :raises ServiceInputError: it is not text, or is blank; None is accepted.
-    """
+    """Refuse an empty id or name in a filter, because the service would then select everything."""
     require(value is None or (isinstance(value, str) and bool(value.strip())), f"{name} must not be empty")
 
 
 def moment(name: str, value: Moment | None) -> str | None:
-    """Write a date and time as the service does: in UTC, with milliseconds and ``Z``.
-
-    :param name: of the argument, for the message.
-    :raises ServiceInputError: the datetime has no time zone.
-    """
+    """Write a date and time as the service does: in UTC, with milliseconds and ``Z``."""
     if not isinstance(value, datetime):
         return value
     require(value.tzinfo is not None, f"{name} must have a time zone, unlike {value.isoformat()}")
@@ -153,9 +140,6 @@ def json_text(value: Any) -> str | None:
 
 
 def references(ids: Sequence[str]) -> list[dict[str, str]]:
-    """The body of a request that refers to objects by id.
-
-    :raises ServiceInputError: the ids are a single text instead of a list.
-    """
+    """The body of a request that refers to objects by id."""
     require(not isinstance(ids, str), "ids must be a list of texts, not a single text")
     return [{"id": one} for one in ids]

@@ -74,11 +74,7 @@ class _Rule(NamedTuple):
 
 
 def fitted(data: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return equivalent data that a server with this schema accepts, as far as the rules are known.
-
-    :param data: the fields, in the form that the newest server accepts.
-    :param schema: the JSON schema of the type, as the server returns it.
-    """
+    """Return equivalent data that a server with this schema accepts, as far as the rules are known."""
     kept = {name: value for name, value in data.items() if name not in _ABSENT or value != _ABSENT[name]}
     for rule in _rules(schema):
         if rule.other in _ABSENT:

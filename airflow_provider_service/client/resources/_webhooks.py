@@ -159,11 +159,7 @@ def _path(parameters: Mapping[str, Any], webhook_id: str, which: str) -> str:
 
 
 def filled_path(trigger: WebhookTrigger, values: Mapping[str, str | int] | None) -> str:
-    """The path of a webhook with the values of its parameters.
-
-    :param values: text or whole numbers by name.
-    :raises ServiceInputError: a value is missing, belongs to no parameter, or cannot be part of a path.
-    """
+    """The path of a webhook with the values of its parameters."""
     values = {} if values is None else values
     names = trigger.path_parameters
     if not isinstance(values, Mapping):
@@ -201,14 +197,7 @@ def _checked_value(name: str, value: object) -> str:
 
 
 def authentication_headers(kind: str, user: str, password: str, *, algorithm: str | None = None) -> dict[str, str]:
-    """The headers for a webhook's own authentication.
-
-    :param kind: authentication of the webhook node: ``basicAuth``; ``headerAuth``, for which ``user`` is the name
-        of the header; or ``jwtAuth``, for which a token is signed unless there is a user.
-    :param password: the password, the value of the header, or the passphrase or private key that signs the token.
-    :param algorithm: algorithm of a token's signature; ``HS256`` by default.
-    :raises ServiceInputError: the user or the password is missing or cannot be sent, or no token can be signed.
-    """
+    """The headers for a webhook's own authentication."""
     if kind == "jwtAuth" and not user:
         return {"Authorization": HiddenText(f"Bearer {signed_token(password, algorithm or 'HS256')}")}
     if not user:
@@ -231,14 +220,7 @@ def _basic(user: str, password: str) -> str:
 def signed_token(
     secret: str, algorithm: str, *, offset: timedelta | None = None, seconds: float = TOKEN_SECONDS
 ) -> str:
-    """Sign a token that is valid for a while.
-
-    :param secret: passphrase or private key.
-    :param algorithm: algorithm of the signature.
-    :param offset: by how much the clock that checks the token is ahead of ours; None for not at all.
-    :param seconds: how long the token is valid.
-    :raises ServiceInputError: the secret is missing, or is not a key for the algorithm.
-    """
+    """Sign a token that is valid for a while."""
     import jwt
 
     if not secret:
@@ -257,10 +239,7 @@ def signed_token(
 
 
 def checked_files(trigger: WebhookTrigger, files: Mapping[str, str | FileSource] | None) -> list[FilePart]:
-    """The files of a call.
-
-    :raises ServiceInputError: one cannot be sent, or the webhook takes no body.
-    """
+    """The files of a call."""
     parts = file_parts({} if files is None else files)
     if parts and not trigger.has_body:
         raise ServiceInputError(
@@ -270,11 +249,7 @@ def checked_files(trigger: WebhookTrigger, files: Mapping[str, str | FileSource]
 
 
 def checked_payload(trigger: WebhookTrigger, payload: Any, *, with_files: bool = False) -> Any:
-    """The payload of a call; an empty object by default.
-
-    :param with_files: whether the call also carries files.
-    :raises ServiceInputError: the payload is a query or goes with files, and is not a mapping of plain values.
-    """
+    """The payload of a call; an empty object by default."""
     if payload is None:
         return {}
     if trigger.has_body and not with_files:

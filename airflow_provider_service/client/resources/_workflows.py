@@ -75,12 +75,7 @@ class Workflow(ServiceModel):
 
 
 def writable(workflow: Workflow | Mapping[str, Any]) -> dict[str, Any]:
-    """Reduce a workflow to the fields that an update accepts, by their names on the wire.
-
-    :param workflow: a workflow as it was read.
-    :returns: name, nodes, connections and settings, and, unless they are empty, description, staticData, pinData
-        and nodeGroups.
-    """
+    """Reduce a workflow to the fields that an update accepts, by their names on the wire."""
     wire = workflow.to_wire() if isinstance(workflow, Workflow) else workflow
     settings = wire.get("settings") or {}
     return {

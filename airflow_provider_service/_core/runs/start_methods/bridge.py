@@ -54,7 +54,7 @@ from airflow_provider_service.client.errors import (
     ServiceRunNotStartedError,
     ServiceWebhookRefusedError,
 )
-from airflow_provider_service.client.models import Execution
+from airflow_provider_service.client.resources._executions import Execution
 from airflow_provider_service.links.service import execution_url
 
 if TYPE_CHECKING:

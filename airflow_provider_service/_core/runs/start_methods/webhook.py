@@ -23,9 +23,9 @@ from airflow_provider_service._core.runs.start_methods.start_method import CallS
 from airflow_provider_service.client import errors
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._http.start_answers import checked_headers, is_refusal
+from airflow_provider_service.client._models import WebhookAnswer, WebhookTrigger
 from airflow_provider_service.client._values import one_line
 from airflow_provider_service.client.errors import ServiceInputError, ServiceRunInDoubtError, ServiceRunNotKeptError
-from airflow_provider_service.client.models import WebhookAnswer, WebhookTrigger
 from airflow_provider_service.client.resources._webhooks import checked_files, checked_payload, filled_path
 
 if TYPE_CHECKING:
