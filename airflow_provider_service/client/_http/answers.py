@@ -1,9 +1,4 @@
-"""Interpret an answer of the server: as a value, or as the exception that names the failure.
-
-Every key scope of the specification, and how to name it to a caller whose key lacks it.
-
-The first version of n8n that offers an operation or a parameter, according to its published contracts.
-"""
+"""Interpret an answer of the server: as a value, or as the exception that names the failure."""
 
 from __future__ import annotations
 
@@ -23,115 +18,6 @@ from airflow_provider_service.client._values import dict_or_empty, one_line
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._http.exchange import Answer
-
-
-_ACTIONS = {
-    "communityPackage": "install list uninstall update",
-    "credential": "create read list update delete move",
-    "dataTable": "create read list update delete",
-    "dataTableColumn": "create read update delete",
-    "dataTableRow": "create read update delete upsert",
-    "execution": "read list retry stop delete",
-    "executionTags": "list update",
-    "folder": "create read list update delete",
-    "insights": "read",
-    "project": "create list update delete",
-    "securityAudit": "generate",
-    "sourceControl": "pull",
-    "tag": "create read list update delete",
-    "user": "create read list changeRole enforceMfa delete",
-    "variable": "create list update delete",
-    "workflow": "create read list update delete move activate",
-    "workflowTags": "list update",
-}
-
-SPECIFIED_SCOPES: frozenset[str] = frozenset(
-    f"{resource}:{action}" for resource, actions in _ACTIONS.items() for action in actions.split()
-)
-
-# Operations for which the server requires a different scope from the one in the specification.
-_SPECIFIED_AS = {
-    "workflow:deactivate": "workflow:activate",
-    "project:manageMembers": "project:update",
-}
-
-
-def describe_scope(scope: str) -> str:
-    """Name the scope or scopes that an operation needs, with the specification's name where the two differ."""
-    return " and ".join(_describe_one(name) for name in scope.split(","))
-
-
-def _describe_one(scope: str) -> str:
-    if scope in SPECIFIED_SCOPES:
-        return f"'{scope}'"
-    if scope in _SPECIFIED_AS:
-        return f"'{scope}' (the specification names '{_SPECIFIED_AS[scope]}')"
-    return f"'{scope}' (a scope of the server that the specification does not list)"
-
-
-_ADDED = {
-    "2.3": ("PATCH /credentials/{}",),
-    "2.7": (
-        "GET /data-tables",
-        "POST /data-tables",
-        "GET /data-tables/{}",
-        "PATCH /data-tables/{}",
-        "DELETE /data-tables/{}",
-        "GET /data-tables/{}/rows",
-        "POST /data-tables/{}/rows",
-        "PATCH /data-tables/{}/rows/update",
-        "POST /data-tables/{}/rows/upsert",
-        "DELETE /data-tables/{}/rows/delete",
-    ),
-    "2.8": ("GET /credentials", "GET /projects/{}/users"),
-    "2.10": (
-        "POST /executions/{}/stop",
-        "POST /executions/stop",
-        "GET /executions/{}/tags",
-        "PUT /executions/{}/tags",
-    ),
-    "2.14": ("GET /discover",),
-    "2.15": ("POST /workflows/{}/archive", "POST /workflows/{}/unarchive"),
-    "2.16": (
-        "GET /community-packages",
-        "POST /community-packages",
-        "PATCH /community-packages/{}",
-        "DELETE /community-packages/{}",
-        "GET /executions?redactExecutionData",
-        "GET /executions/{}?redactExecutionData",
-    ),
-    "2.17": ("GET /insights/summary", "GET /users?offset"),
-    "2.20": (
-        "GET /credentials/{}",
-        "POST /credentials/{}/test",
-        "GET /data-tables/{}/columns",
-        "POST /data-tables/{}/columns",
-        "PATCH /data-tables/{}/columns/{}",
-        "DELETE /data-tables/{}/columns/{}",
-        "GET /projects/{}/folders",
-        "POST /projects/{}/folders",
-        "GET /projects/{}/folders/{}",
-        "PATCH /projects/{}/folders/{}",
-        "DELETE /projects/{}/folders/{}",
-    ),
-    "2.30": (
-        "DELETE /data-tables/{}/rows/clear",
-        "GET /executions?ignoreDataSizeLimit",
-        "GET /executions/{}?ignoreDataSizeLimit",
-    ),
-    "2.33": ("POST /workflows/{}/publish", "POST /workflows/{}/unpublish", "GET /workflows/{}/history"),
-    "2.35": ("PUT /workflows/{}?publishIfActive",),
-    "2.36": ("GET /workflows?offset",),
-    "2.37": ("GET /executions?startedAfter", "GET /executions?startedBefore"),
-    "2.39": ("GET /source-control/status", "POST /source-control/push", "GET /workflows/{}/versions/{}"),
-}
-_SINCE = {name: version for version, names in _ADDED.items() for name in names}
-
-
-def since(method: str, path: str, parameter: str | None = None) -> str | None:
-    """The version that added an operation, or a parameter of its query."""
-    return _SINCE.get(f"{method} {path}" + (f"?{parameter}" if parameter else ""))
-
 
 # The message is at the beginning of an error page.
 MESSAGE_BYTES = 4 * 1024
@@ -162,6 +48,9 @@ _BY_STATUS: dict[int, tuple[type[errors.ServiceApiError], str]] = {
     504: (errors.ServiceUnavailableError, "the service did not answer its proxy in time"),
 }
 
+#: The class of an error, its reason, and a hint.
+Failure = tuple[type[errors.ServiceApiError], str, str | None]
+
 
 class Called(NamedTuple):
     """A call, as far as it determines what a refusal means."""
@@ -172,15 +61,15 @@ class Called(NamedTuple):
 
 
 def decode(response: Answer, path: str, called: Called, *, secret: str, binary: bool) -> Any:
-    """Return the value of an answer."""
+    """Return the value of an answer, or raise the error that it is; ``path`` contains the ids."""
     if response.status_code >= HTTPStatus.BAD_REQUEST:
-        raise _failure(response, path, called, secret)
+        facts = facts_of(response, secret)
+        kind, reason, hint = _meaning(response, facts["server_message"] or "", called)
+        raise kind(reason, method=called.method, path=path, hint=hint, retry_after=retry_after(response), **facts)
     if not HTTPStatus.OK <= response.status_code < HTTPStatus.MULTIPLE_CHOICES:
+        reason = "the answer is neither a success nor an error"
         raise errors.ServiceUnexpectedResponseError(
-            "the answer is neither a success nor an error",
-            method=called.method,
-            path=path,
-            **facts_of(response, secret),
+            reason, method=called.method, path=path, **facts_of(response, secret)
         )
     if binary:
         return response.content
@@ -189,41 +78,29 @@ def decode(response: Answer, path: str, called: Called, *, secret: str, binary: 
     try:
         return response.json()
     except ValueError as error:
-        raise _no_json(response, called.method, path, secret, error) from None
+        facts = facts_of(response, secret)
+        kind, reason, hint = _meaning_of_no_json(response, facts["server_message"] or "", error)
+    raise kind(reason, method=called.method, path=path, hint=hint, **facts)
 
 
-def _no_json(response: Answer, method: str, path: str, secret: str, error: ValueError) -> errors.ServiceApiError:
-    facts = facts_of(response, secret)
-    message = facts["server_message"]
-    if message and "is starting up" in message:  # an older server answers this with status 200
-        return errors.ServiceStartingError("the service is still starting", method=method, path=path, **facts)
+def _meaning_of_no_json(response: Answer, message: str, error: ValueError) -> Failure:
+    if "is starting up" in message:  # an older server answers this with status 200
+        return errors.ServiceStartingError, "the service is still starting", None
     # If it is JSON that Python cannot represent, a repeat would bring the same.
     if _is_json(response) and isinstance(error, (json.JSONDecodeError, UnicodeDecodeError)):
-        return errors.ServiceUnreadableResponseError(
+        return (
+            errors.ServiceUnreadableResponseError,
             "the answer claims to be JSON but cannot be read: it was cut off, or changed on its way",
-            method=method,
-            path=path,
-            **facts,
-            hint="If this persists, look for a proxy that changes answers",
+            "If this persists, look for a proxy that changes answers",
         )
-    return errors.ServiceUnexpectedResponseError(
+    return (
+        errors.ServiceUnexpectedResponseError,
         f"the answer is {response.content_type or 'of an unknown type'}, not JSON",
-        method=method,
-        path=path,
-        **facts,
-        hint="Check that the connection's host is the address of the service's API",
+        "Check that the connection's host is the address of the service's API",
     )
 
 
-def _failure(response: Answer, path: str, called: Called, secret: str) -> errors.ServiceApiError:
-    facts = facts_of(response, secret)
-    kind, reason, hint = _meaning(response, facts["server_message"], called)
-    return kind(reason, method=called.method, path=path, hint=hint, retry_after=retry_after(response), **facts)
-
-
-def _meaning(
-    response: Answer, message: str | None, called: Called
-) -> tuple[type[errors.ServiceApiError], str, str | None]:
+def _meaning(response: Answer, message: str, called: Called) -> Failure:
     status = response.status_code
     if status == HTTPStatus.NOT_FOUND and not _is_json(response):
         return (
@@ -233,18 +110,14 @@ def _meaning(
         )
     # A server that lacks an operation does not know its path, or knows only other methods of the path.
     if (status == HTTPStatus.NOT_FOUND and message == "not found") or status == HTTPStatus.METHOD_NOT_ALLOWED:
-        return (
-            errors.ServiceNotOfferedError,
-            "this server does not offer the operation",
-            _offered_from(called),
-        )
+        return errors.ServiceNotOfferedError, "this server does not offer the operation", _offered_from(called)
     # An older server answers with these until it has noticed that its database failed: 401 if it looked the key up.
     refused = status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED)
-    if refused and _is_json(response) and _DATABASE_FAILED.search(message or ""):
+    if refused and _is_json(response) and _DATABASE_FAILED.search(message):
         return errors.ServiceUnavailableError, "the service's database failed", None
     if status == HTTPStatus.BAD_REQUEST and message == _WEBHOOK_TAKEN:  # an older server answers with this status
         return (*_BY_STATUS[HTTPStatus.CONFLICT], None)
-    unknown = _UNKNOWN_PARAMETER.match(message or "")
+    unknown = _UNKNOWN_PARAMETER.match(message)
     if status == HTTPStatus.BAD_REQUEST and unknown:
         # An older server also answers this when it takes the last part of an unknown path for an id.
         return (
@@ -252,8 +125,8 @@ def _meaning(
             "this server does not offer the operation with this parameter",
             _offered_from(called, unknown[1]),
         )
-    if status == HTTPStatus.UNAUTHORIZED and "not licensed" in (message or ""):  # the wording of an older server
-        return _meaning_of_forbidden(message or "", called.scope)
+    if status == HTTPStatus.UNAUTHORIZED and "not licensed" in message:  # the wording of an older server
+        return _meaning_of_forbidden(message, called.scope)
     if status == HTTPStatus.UNAUTHORIZED:
         return (
             errors.ServiceUnauthorizedError,
@@ -269,7 +142,7 @@ def _meaning(
             "Give the key that scope, or update with publish_if_active=False",
         )
     if status == HTTPStatus.FORBIDDEN:
-        return _meaning_of_forbidden(message or "", called.scope)
+        return _meaning_of_forbidden(message, called.scope)
     if status in _BY_STATUS:
         return (*_BY_STATUS[status], None)
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -284,7 +157,7 @@ def _offered_from(called: Called, parameter: str | None = None) -> str:
     return f"n8n offers it from {version} on" if version else "The server may be an older version"
 
 
-def _meaning_of_forbidden(message: str, scope: str | None) -> tuple[type[errors.ServiceApiError], str, str | None]:
+def _meaning_of_forbidden(message: str, scope: str | None) -> Failure:
     if "license" in message.lower() or "not available on your plan" in message:
         return errors.ServiceNotLicensedError, "the server's plan does not include this", None
     if message == "Forbidden" and scope:
@@ -365,3 +238,104 @@ def retry_after(response: Answer) -> float | None:
         return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - clock().now())
     except (TypeError, ValueError, OverflowError):
         return None
+
+
+# The scopes of the specification.
+_ACTIONS = {
+    "communityPackage": "install list uninstall update",
+    "credential": "create read list update delete move",
+    "dataTable": "create read list update delete",
+    "dataTableColumn": "create read update delete",
+    "dataTableRow": "create read update delete upsert",
+    "execution": "read list retry stop delete",
+    "executionTags": "list update",
+    "folder": "create read list update delete",
+    "insights": "read",
+    "project": "create list update delete",
+    "securityAudit": "generate",
+    "sourceControl": "pull",
+    "tag": "create read list update delete",
+    "user": "create read list changeRole enforceMfa delete",
+    "variable": "create list update delete",
+    "workflow": "create read list update delete move activate",
+    "workflowTags": "list update",
+}
+
+SPECIFIED_SCOPES = frozenset(
+    f"{resource}:{action}" for resource, actions in _ACTIONS.items() for action in actions.split()
+)
+# Operations for which the server requires a different scope from the one in the specification.
+_SPECIFIED_AS = {"workflow:deactivate": "workflow:activate", "project:manageMembers": "project:update"}
+
+
+def describe_scope(scope: str) -> str:
+    """Name the scope, or the scopes joined by commas, that an operation needs, as the specification does."""
+    return " and ".join(_describe_one(name) for name in scope.split(","))
+
+
+def _describe_one(scope: str) -> str:
+    if scope in SPECIFIED_SCOPES:
+        return f"'{scope}'"
+    if scope in _SPECIFIED_AS:
+        return f"'{scope}' (the specification names '{_SPECIFIED_AS[scope]}')"
+    return f"'{scope}' (a scope of the server that the specification does not list)"
+
+
+# What each version of n8n added, according to its published contracts.
+_ADDED = {
+    "2.3": ("PATCH /credentials/{}",),
+    "2.7": (
+        "GET /data-tables",
+        "POST /data-tables",
+        "GET /data-tables/{}",
+        "PATCH /data-tables/{}",
+        "DELETE /data-tables/{}",
+        "GET /data-tables/{}/rows",
+        "POST /data-tables/{}/rows",
+        "PATCH /data-tables/{}/rows/update",
+        "POST /data-tables/{}/rows/upsert",
+        "DELETE /data-tables/{}/rows/delete",
+    ),
+    "2.8": ("GET /credentials", "GET /projects/{}/users"),
+    "2.10": ("POST /executions/{}/stop", "POST /executions/stop", "GET /executions/{}/tags", "PUT /executions/{}/tags"),
+    "2.14": ("GET /discover",),
+    "2.15": ("POST /workflows/{}/archive", "POST /workflows/{}/unarchive"),
+    "2.16": (
+        "GET /community-packages",
+        "POST /community-packages",
+        "PATCH /community-packages/{}",
+        "DELETE /community-packages/{}",
+        "GET /executions?redactExecutionData",
+        "GET /executions/{}?redactExecutionData",
+    ),
+    "2.17": ("GET /insights/summary", "GET /users?offset"),
+    "2.20": (
+        "GET /credentials/{}",
+        "POST /credentials/{}/test",
+        "GET /data-tables/{}/columns",
+        "POST /data-tables/{}/columns",
+        "PATCH /data-tables/{}/columns/{}",
+        "DELETE /data-tables/{}/columns/{}",
+        "GET /projects/{}/folders",
+        "POST /projects/{}/folders",
+        "GET /projects/{}/folders/{}",
+        "PATCH /projects/{}/folders/{}",
+        "DELETE /projects/{}/folders/{}",
+    ),
+    "2.30": (
+        "DELETE /data-tables/{}/rows/clear",
+        "GET /executions?ignoreDataSizeLimit",
+        "GET /executions/{}?ignoreDataSizeLimit",
+    ),
+    "2.33": ("POST /workflows/{}/publish", "POST /workflows/{}/unpublish", "GET /workflows/{}/history"),
+    "2.35": ("PUT /workflows/{}?publishIfActive",),
+    "2.36": ("GET /workflows?offset",),
+    "2.37": ("GET /executions?startedAfter", "GET /executions?startedBefore"),
+    "2.39": ("GET /source-control/status", "POST /source-control/push", "GET /workflows/{}/versions/{}"),
+}
+_SINCE = {name: version for version, names in _ADDED.items() for name in names}
+
+
+def since(method: str, path: str, parameter: str | None = None) -> str | None:
+    """The version that added an operation, or a parameter of its query; None if n8n 1.123 has it, or none is known."""
+    return _SINCE.get(f"{method} {path}" + (f"?{parameter}" if parameter else ""))

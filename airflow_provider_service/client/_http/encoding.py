@@ -1,6 +1,6 @@
-"""Encode requests: JSON, paths and queries. Values that would change the meaning of a request are refused.
+"""Encode requests: paths, queries, JSON and files. Values that would change the meaning of a request are refused.
 
-Bodies with files, which are read while they are sent and never loaded into memory.
+Files are read while they are sent, and never loaded into memory.
 """
 
 from __future__ import annotations
@@ -29,40 +29,9 @@ Query = Mapping[str, Any]
 
 # The caller writes a path with {} for each id; everything else in it is sent unchanged.
 _PATH = re.compile(r"(/([A-Za-z0-9._~%-]+|\{\}))+")
-
-
-def to_json(value: Any) -> str:
-    """Write a value as compact JSON."""
-    try:
-        text = HiddenText(_ENCODER.encode(value))
-        text.encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        reason = one_line(str(error))
-    else:
-        return text
-    # Raised outside the handler, so that the error's context keeps no frames that hold the value.
-    raise ServiceInputError(f"an argument cannot be written as JSON: {reason}; nothing was sent")
-
-
-def json_body(value: Any) -> HiddenBytes:
-    """Write a value as the body of a request."""
-    return HiddenBytes(to_json(value).encode())
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime) and value.tzinfo is None:
-        # The service would assume its own current time zone.
-        raise ValueError(f"{value.isoformat()} has no time zone")
-    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
-        return list(value)  # such as Airflow's own for the results of mapped tasks
-    if isinstance(value, Iterator):
-        # A call that is lost is made again, and would then be sent without the items.
-        raise ValueError(f"a {type(value).__name__} can be read only once; make a list of it")
-    return to_jsonable_python(value)
-
-
-# One for all calls, because to make one takes longer than to encode a row.
-_ENCODER = json.JSONEncoder(default=_plain, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+_READ_AT_ONCE = 256 * 1024
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_LINE_END = b"\r\n"
 
 
 def fill_path(path: str, ids: Sequence[str | int]) -> str:
@@ -107,11 +76,12 @@ def _id_segment(value: str | int) -> str:
 
 def encode_query(query: Query | None) -> str:
     """Percent-encode query parameters completely, as the server requires; booleans become lower case."""
-    given = {name: value for name, value in (query or {}).items() if value is not None}
-    for name, value in given.items():
+    pairs = []
+    for name, value in (query or {}).items():
         if isinstance(value, Collection) and not isinstance(value, str):
             raise ServiceInputError(f"{one_line(name)} must be a single value, not {shown(value)}; nothing was sent")
-    pairs = [f"{_quote(name)}={_quote(text_of(value))}" for name, value in given.items()]
+        if value is not None:
+            pairs.append(f"{_quote(name)}={_quote(text_of(value))}")
     return f"?{'&'.join(pairs)}" if pairs else ""
 
 
@@ -130,9 +100,38 @@ def _quote(text: str) -> str:
         raise ServiceInputError(f"{text!r} is not valid Unicode text; nothing was sent") from None
 
 
-_READ_AT_ONCE = 256 * 1024
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_LINE_END = b"\r\n"
+def to_json(value: Any) -> str:
+    """Write a value as compact JSON."""
+    try:
+        text = HiddenText(_ENCODER.encode(value))
+        text.encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        reason = one_line(str(error))
+    else:
+        return text
+    # Raised outside the handler, so that the error's context keeps no frames that hold the value.
+    raise ServiceInputError(f"an argument cannot be written as JSON: {reason}; nothing was sent")
+
+
+def json_body(value: Any) -> HiddenBytes:
+    """Write a value as the body of a request."""
+    return HiddenBytes(to_json(value).encode())
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime) and value.tzinfo is None:
+        # The service would assume its own current time zone.
+        raise ValueError(f"{value.isoformat()} has no time zone")
+    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
+        return list(value)  # such as Airflow's own for the results of mapped tasks
+    if isinstance(value, Iterator):
+        # A call that is lost is made again, and would then be sent without the items.
+        raise ValueError(f"a {type(value).__name__} can be read only once; make a list of it")
+    return to_jsonable_python(value)
+
+
+# One for all calls, because to make one takes longer than to encode a row.
+_ENCODER = json.JSONEncoder(default=_plain, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
 
 
 class FileSource(Protocol):
@@ -149,7 +148,7 @@ class FileSource(Protocol):
 
 
 class FilePart(NamedTuple):
-    """A file of a body."""
+    """A file of a body; its size is in bytes."""
 
     field: str
     source: FileSource
@@ -166,7 +165,7 @@ def file_parts(files: Mapping[str, str | FileSource]) -> list[FilePart]:
 def _part(name: str, source: FileSource) -> FilePart:
     if not isinstance(name, str) or not name.strip() or _CONTROL.search(name):
         raise ServiceInputError(f"files: {shown(name)} cannot be the name of a field; nothing was started")
-    if not all(hasattr(source, one) for one in ("name", "is_file", "stat", "open")):
+    if not all(hasattr(source, member) for member in ("name", "is_file", "stat", "open")):
         raise ServiceInputError(f"files[{name!r}] must be a path, not {shown(source)}; nothing was started")
     try:
         if not source.is_file():
@@ -185,9 +184,10 @@ class MultipartBody:
 
     def __init__(self, fields: Mapping[str, str], files: Sequence[FilePart]) -> None:
         self._boundary = uuid4().hex
-        self._files = [(self._head(_file_field(part)), part) for part in files]
+        self._files = [(self._head_of_file(part), part) for part in files]
         self._texts = b"".join(
-            self._head(_text_field(name)) + text.encode("utf-8", "replace") + _LINE_END for name, text in fields.items()
+            self._head(RequestField(_CONTROL.sub("_", name), b"")) + text.encode("utf-8", "replace") + _LINE_END
+            for name, text in fields.items()
         )
         self._end = f"--{self._boundary}--\r\n".encode()
 
@@ -209,36 +209,29 @@ class MultipartBody:
             yield _LINE_END
         yield self._end
 
-    def _head(self, field: RequestField) -> bytes:
+    def _head_of_file(self, part: FilePart) -> bytes:
+        name = _CONTROL.sub("_", part.source.name) or "file"
+        # Without a media type, the service takes a file for a text field.
+        media_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
+        return self._head(RequestField(part.field, b"", filename=name), media_type)
+
+    def _head(self, field: RequestField, media_type: str | None = None) -> bytes:
+        field.make_multipart(content_type=media_type)
         return f"--{self._boundary}\r\n{field.render_headers()}".encode("utf-8", "replace")
 
 
-def _file_field(part: FilePart) -> RequestField:
-    name = _CONTROL.sub("_", part.source.name) or "file"
-    field = RequestField(part.field, b"", filename=name)
-    # Without a media type, the service takes a file for a text field.
-    field.make_multipart(content_type=mimetypes.guess_type(name)[0] or "application/octet-stream")
-    return field
-
-
-def _text_field(name: str) -> RequestField:
-    field = RequestField(_CONTROL.sub("_", name), b"")
-    field.make_multipart()
-    return field
-
-
 def _content(part: FilePart) -> Iterator[bytes]:
-    """The content of a file."""
-    left = part.size
+    """The content of a file. If it cannot be read or has changed, the error makes the service discard the call."""
+    missing = part.size
     try:
         with part.source.open("rb") as file:
-            while left and (read := file.read(min(left, _READ_AT_ONCE))):
-                left -= len(read)
+            while missing and (read := file.read(min(missing, _READ_AT_ONCE))):
+                missing -= len(read)
                 yield read
-            is_longer = not left and bool(file.read(1))
+            is_longer = not missing and bool(file.read(1))
     except Exception as error:  # each object storage has errors of its own
         raise _aborted(part, one_line(f"{type(error).__name__}: {error}")) from error
-    if left or is_longer:
+    if missing or is_longer:
         raise _aborted(part, "its size changed while it was sent")
 
 

@@ -1,8 +1,7 @@
 """One exchange with the server: send a request and receive its whole answer, within limits of time and size.
 
-Turn the failure of an exchange into the exception that names it.
-
-Read an event stream (``text/event-stream``) while it arrives.
+The answer may be one event of a stream, which is read while it arrives. An exchange that ends without a whole answer
+raises the exception that names its failure.
 """
 
 from __future__ import annotations
@@ -42,50 +41,30 @@ from airflow_provider_service.client._http.connections import MAX_SECONDS, Deadl
 from airflow_provider_service.client._http.redaction import HiddenText, masked
 from airflow_provider_service.client._values import is_too_deep, one_line
 
-EVENT_STREAM = "text/event-stream"
-#: The service answers a call with one event; others announce progress, often for as long as an execution takes.
-MAX_EVENTS = 100_000
-
-
-def event_data(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the data of each event as soon as the event is complete, for the first 100,000 events."""
-    return islice(_events(_lines(parts)), MAX_EVENTS)
-
-
-def _events(lines: Iterable[str]) -> Iterator[bytes]:
-    data: list[str] = []
-    for line in chain(lines, [""]):
-        if line.startswith("data:"):
-            data.append(line.removeprefix("data:"))
-        elif not line and data:
-            yield "\n".join(data).encode()
-            data = []
-
-
-def _lines(parts: Iterable[bytes]) -> Iterator[str]:
-    decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8-sig")("replace"), translate=True)
-    begun: list[str] = []
-    for part in parts:
-        first, *others = decoder.decode(part).split("\n")
-        begun.append(first)
-        for line in others:
-            yield "".join(begun)
-            begun = [line]
-    yield "".join([*begun, decoder.decode(b"", final=True).rstrip("\n")])
-
-
 log = logging.getLogger(__name__)
 
 MAX_REDIRECTS = 10
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _READ_AT_ONCE = 64 * 1024
 MEBIBYTE = 2**20
+EVENT_STREAM = "text/event-stream"
+#: The service answers a call with one event; others announce progress, often for as long as an execution takes.
+MAX_EVENTS = 100_000
 _CHARSET = re.compile(r"charset=[\"']?([\w.:-]+)", re.IGNORECASE)
 # Decoding takes so long that a large answer blocks for seconds to hours, and no time limit applies to it.
 _SLOW_CHARSETS = frozenset({"idna", "punycode"})
 
 # Everything that connecting, sending and reading can raise, whatever a server answers.
 _FAILURES = (HTTPError, HTTPException, OSError, ValueError, LookupError)
+# The other side closed a TLS connection, which does not show whether it had read a request. Other errors of TLS are
+# those of a handshake: our connections report the later ones as lost.
+_TLS_ENDED = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
+# There was no connection on which a request could have been sent.
+_NO_CONNECTION = (ClosedPoolError, NewConnectionError, ProxyError)
+# The base URL was checked when it was configured, so an invalid address can only be that of the proxy.
+_BAD_PROXY = (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema, LocationValueError)
+_CHECK_ADDRESS = "Check host and port of the connection, and that the service runs and can be reached from here"
+_TUNNEL_REFUSED = re.compile(r"Tunnel connection failed: (\d{3})")
 
 #: Whether the data of an event is the answer to a call.
 IsAnswer = Callable[[bytes], bool]
@@ -151,8 +130,7 @@ def _without_surrogates(text: str) -> str:
 class Session(requests.Session):
     """Exchanges requests and answers with one server. Safe to use from several threads.
 
-    The first request to an origin reads proxies and CA bundles from the environment. Credentials in ``~/.netrc`` are
-    not used.
+    The first request to an origin reads proxies and CA bundles from the environment.
     """
 
     def __init__(self, config: ServiceConfig) -> None:
@@ -179,7 +157,12 @@ class Session(requests.Session):
         follow: bool,
         is_answer: IsAnswer | None = None,
     ) -> Answer:
-        """Send a request and read the whole answer."""
+        """Send a request and read the whole answer, within ``timeout`` seconds with redirects.
+
+        :param follow: follow redirects within the origin, with the key; otherwise a redirect is an error.
+        :param is_answer: recognises the event that is the answer, if the server sends an event stream. Reading ends
+            with that event. The answer is empty if there is no such event.
+        """
         timeout = min(timeout or self._config.timeout, MAX_SECONDS)
         deadline = Deadline(timeout)
         for _ in range(MAX_REDIRECTS):
@@ -188,7 +171,10 @@ class Session(requests.Session):
             if target is None:
                 log.debug("%s %s answered %s", request.method, path, answer.status_code)
                 return answer
-            request = self._to(target, request)
+            request = request.copy()
+            request.url = target
+            request.headers.pop("Cookie", None)
+            request.prepare_cookies(self.cookies)
         raise errors.ServiceRedirectError(
             f"redirected more than {MAX_REDIRECTS} times", method=request.method or "", path=path
         )
@@ -218,7 +204,7 @@ class Session(requests.Session):
                 with closing(response):
                     parts = self._parts(response, method, path)
                     if is_answer and answer.content_type == EVENT_STREAM:
-                        answer.content = next(filter(is_answer, event_data(parts)), b"")
+                        answer.content = next(filter(is_answer, islice(event_data(parts), MAX_EVENTS)), b"")
                     else:
                         answer.content = b"".join(parts)
         except _FAILURES as error:
@@ -238,7 +224,7 @@ class Session(requests.Session):
             if chosen is not None:
                 own[urlsplit(url).scheme] = chosen  # the environment's proxy for the scheme would go before "all"
             settings = self.merge_environment_settings(url, own, True, config.verify, config.cert)
-            proxies = {name: HiddenText(one) for name, one in settings["proxies"].items()}
+            proxies = {scheme: HiddenText(address) for scheme, address in settings["proxies"].items()}
             self._settings_of[origin] = {**settings, "proxies": proxies}
         return self._settings_of[origin]
 
@@ -247,7 +233,15 @@ class Session(requests.Session):
         for part in response.iter_content(_READ_AT_ONCE):
             size += len(part)
             if size > limit:
-                raise _too_large(self._config, method, path, response.status_code)
+                raise errors.ServiceAnswerTooLargeError(
+                    f"the answer is larger than {self._config.max_answer_mib} MiB, so it was not read to its end, and "
+                    "was discarded",
+                    method=method,
+                    path=path,
+                    status=response.status_code,
+                    hint="Read less at a time (a smaller page_size, executions without data), or raise the "
+                    "connection's extra 'max_answer_mib'",
+                )
             yield part
 
     def _redirect_of(self, answer: Answer, request: requests.PreparedRequest, path: str, follow: bool) -> str | None:
@@ -270,13 +264,6 @@ class Session(requests.Session):
             hint="Set the connection's host to the final address of the service",
         )
 
-    def _to(self, target: str, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        followed = request.copy()
-        followed.url = target
-        followed.headers.pop("Cookie", None)
-        followed.prepare_cookies(self.cookies)
-        return followed
-
 
 def _names_host(proxy: str) -> bool:
     try:
@@ -290,84 +277,65 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
     return parts.scheme, parts.hostname, parts.port or DEFAULT_PORTS.get(parts.scheme)
 
 
-def _too_large(config: ServiceConfig, method: str, path: str, status: int) -> errors.ServiceAnswerTooLargeError:
-    return errors.ServiceAnswerTooLargeError(
-        f"the answer is larger than {config.max_answer_mib} MiB, so it was not read to its end, and was discarded",
-        method=method,
-        path=path,
-        status=status,
-        hint="Read less at a time (a smaller page_size, executions without data), or raise the connection's extra "
-        "'max_answer_mib'",
-    )
+def event_data(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the data of each event of a stream as soon as the event is complete."""
+    data: list[str] = []
+    for line in chain(_lines(parts), [""]):
+        if line.startswith("data:"):
+            data.append(line.removeprefix("data:"))
+        elif not line and data:
+            yield "\n".join(data).encode()
+            data = []
 
 
-# The other side closed a TLS connection, which does not show whether it had read a request. Other errors of TLS are
-# those of a handshake: our connections report the later ones as lost.
-_TLS_ENDED = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
-
-# There was no connection on which a request could have been sent.
-_NO_CONNECTION = (ClosedPoolError, NewConnectionError, ProxyError)
-
-# The base URL was checked when it was configured, so an invalid address can only be that of the proxy.
-_BAD_PROXY = (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema, LocationValueError)
-
-_CHECK_ADDRESS = "Check host and port of the connection, and that the service runs and can be reached from here"
-
-_TUNNEL_REFUSED = re.compile(r"Tunnel connection failed: (\d{3})")
+def _lines(parts: Iterable[bytes]) -> Iterator[str]:
+    decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8-sig")("replace"), translate=True)
+    begun: list[str] = []
+    for part in parts:
+        first, *others = decoder.decode(part).split("\n")
+        begun.append(first)
+        for line in others:
+            yield "".join(begun)
+            begun = [line]
+    yield "".join([*begun, decoder.decode(b"", final=True).rstrip("\n")])
 
 
 def failure_to_answer(
     error: Exception, method: str, path: str, config: ServiceConfig, *, timeout: float, proxy: str | None
 ) -> Exception:
     """Name the failure of an exchange that ended without a complete answer."""
-    named = _proxy_failure(error, method, path, proxy)
-    if named is not None:
-        return named
-    inner, through = _innermost(error), f" through the proxy {_shown(proxy)}" if proxy else ""
-    if isinstance(error, requests.ConnectTimeout):
-        seconds = min(config.connect_timeout, timeout)
-        return errors.ServiceUnreachableError(
-            f"no connection to {config.base_url}{through} within {seconds:g} s",
-            method=method,
-            path=path,
-            hint=_CHECK_ADDRESS,
-        )
-    if isinstance(error, requests.Timeout) or isinstance(inner, (TimeoutError, ReadTimeoutError)):
-        return errors.ServiceTimeoutError(
-            f"the whole answer did not arrive within the timeout of {timeout:g} s", method=method, path=path
-        )
-    if isinstance(error, requests.exceptions.SSLError) and not isinstance(inner, _TLS_ENDED):
-        return errors.ServiceTlsError(
-            f"TLS failed with {config.base_url}{through}: {_root_cause(error)}",
-            method=method,
-            path=path,
-            hint="Check the scheme of the host and the extra 'verify'",
-        )
-    if isinstance(error, requests.ConnectionError) and not _was_sent(error):
-        return errors.ServiceUnreachableError(
-            f"{config.base_url} is not reachable{through}: {_root_cause(error)}",
-            method=method,
-            path=path,
-            hint=_CHECK_ADDRESS,
-        )
-    if isinstance(error, (requests.ConnectionError, requests.exceptions.ChunkedEncodingError)):
-        return errors.ServiceConnectionLostError(
-            f"the connection broke before the whole answer arrived: {_root_cause(error)}", method=method, path=path
-        )
-    if isinstance(error, OSError) and not isinstance(error, requests.RequestException):
-        return errors.ServiceConfigError(f"the extras 'verify' and 'cert' cannot be used: {error}; nothing was sent")
-    is_garbled = isinstance(error, requests.exceptions.ContentDecodingError)
-    kind = errors.ServiceUnreadableResponseError if is_garbled else errors.ServiceUnexpectedResponseError
-    return kind(f"the answer cannot be read: {type(error).__name__}", method=method, path=path)
-
-
-def _proxy_failure(error: Exception, method: str, path: str, proxy: str | None) -> Exception | None:
+    inner, cause = _innermost(error), _root_cause(error)
     if isinstance(error, _BAD_PROXY):
         return bad_proxy(proxy)
-    if not isinstance(error, requests.exceptions.ProxyError):
-        return None
-    refused = _TUNNEL_REFUSED.search(str(_innermost(error)))
-    return proxy_error(_root_cause(error), method, path, proxy, status=int(refused[1]) if refused else None)
+    if isinstance(error, requests.exceptions.ProxyError):
+        refused = _TUNNEL_REFUSED.search(str(inner))
+        return proxy_error(cause, method, path, proxy, status=int(refused[1]) if refused else None)
+    through = f" through the proxy {_shown(proxy)}" if proxy else ""
+    kind: type[errors.ServiceApiError]
+    hint = None
+    if isinstance(error, requests.ConnectTimeout):
+        seconds = min(config.connect_timeout, timeout)
+        kind, hint = errors.ServiceUnreachableError, _CHECK_ADDRESS
+        reason = f"no connection to {config.base_url}{through} within {seconds:g} s"
+    elif isinstance(error, requests.Timeout) or isinstance(inner, (TimeoutError, ReadTimeoutError)):
+        kind = errors.ServiceTimeoutError
+        reason = f"the whole answer did not arrive within the timeout of {timeout:g} s"
+    elif isinstance(error, requests.exceptions.SSLError) and not isinstance(inner, _TLS_ENDED):
+        kind, hint = errors.ServiceTlsError, "Check the scheme of the host and the extra 'verify'"
+        reason = f"TLS failed with {config.base_url}{through}: {cause}"
+    elif isinstance(error, requests.ConnectionError) and not _was_sent(error):
+        kind, hint = errors.ServiceUnreachableError, _CHECK_ADDRESS
+        reason = f"{config.base_url} is not reachable{through}: {cause}"
+    elif isinstance(error, (requests.ConnectionError, requests.exceptions.ChunkedEncodingError)):
+        kind = errors.ServiceConnectionLostError
+        reason = f"the connection broke before the whole answer arrived: {cause}"
+    elif isinstance(error, OSError) and not isinstance(error, requests.RequestException):
+        return errors.ServiceConfigError(f"the extras 'verify' and 'cert' cannot be used: {error}; nothing was sent")
+    else:
+        is_garbled = isinstance(error, requests.exceptions.ContentDecodingError)
+        kind = errors.ServiceUnreadableResponseError if is_garbled else errors.ServiceUnexpectedResponseError
+        reason = f"the answer cannot be read: {type(error).__name__}"
+    return kind(reason, method=method, path=path, hint=hint)
 
 
 def bad_proxy(proxy: str | None) -> errors.ServiceConfigError:

@@ -1,7 +1,4 @@
-"""Send requests: address, key, encoding, time limits, retries and errors. Nothing else in the package does.
-
-The difference between the server's clock and ours, derived from the dates of its answers.
-"""
+"""Send requests: address, key, encoding, time limits, retries and errors. Nothing else in the package does."""
 
 from __future__ import annotations
 
@@ -36,52 +33,6 @@ from airflow_provider_service.client._models import METHODS_WITHOUT_BODY, Webhoo
 from airflow_provider_service.client._values import shown
 from airflow_provider_service.client.errors import ServiceApiError, ServiceConfigError, ServiceError, ServiceInputError
 
-# A date outside these years cannot come from a clock, and arithmetic with it can exceed the range of Python's dates.
-_YEARS = range(1970, 9000)
-
-
-class ServerClock:
-    """Learns the offset of the server's clock from the ``Date`` header of its answers.
-
-    A date counts whole seconds and was written at some time between the request and its answer, so each answer only
-    gives a range for the offset. Several answers together narrow it down to a fraction of a second, and slow answers do
-    no harm. When a clock is set, the old values no longer fit and are discarded.
-    """
-
-    def __init__(self) -> None:
-        self._bounds: tuple[float, float] | None = None
-
-    @property
-    def offset(self) -> timedelta | None:
-        """The server's time minus ours, to about a second; None before the first dated answer."""
-        bounds = self._bounds
-        return timedelta(seconds=sum(bounds) / 2) if bounds else None
-
-    @property
-    def certain_offset(self) -> timedelta | None:
-        """The part of the offset that is certain, however slow the answers were; 0 if the clocks may agree."""
-        if self._bounds is None:
-            return None
-        least, most = self._bounds
-        return timedelta(seconds=max(least, 0.0) + min(most, 0.0))
-
-    def learn(self, date: str | None, sent: float, answered: float) -> None:
-        """Take the date of an answer into account."""
-        try:
-            written = email.utils.parsedate_to_datetime(date or "")
-            if written.year not in _YEARS:
-                return
-            second = written.timestamp()
-        except (TypeError, ValueError, IndexError, OverflowError):
-            return
-        least, most = second - answered, second + 1 - sent
-        known = self._bounds
-        if known and least <= known[1] and known[0] <= most:
-            least, most = max(least, known[0]), min(most, known[1])
-        if least <= most:  # not if our own clock was set back in the meantime
-            self._bounds = least, most
-
-
 log = logging.getLogger(__name__)
 
 MAX_RETRY_AFTER = 120.0
@@ -93,7 +44,6 @@ _REPEATABLE_METHODS = frozenset({"GET", "PUT", "DELETE"})
 
 # An error that is normal for a moment is worth a line only if it lasts longer than this.
 QUIET_TRIES = 3
-
 _exponential_jitter = wait_random_exponential(multiplier=0.5, max=20)
 
 
@@ -150,8 +100,19 @@ class Transport:
         timeout: float | None = None,
         binary: bool = False,
     ) -> Any:
-        """Send one API request, repeat it while that is safe and may help, and return the decoded answer."""
-        method = _checked_method(method)
+        """Send one API request, repeat it while that is safe and may help, and return the decoded answer.
+
+        :param path: path below the API root, with ``{}`` for each id, e.g. ``/workflows/{}/activate``.
+        :param scope: scope that the operation needs, named when the key lacks it.
+        :param body: JSON body, or the text fields that go with ``files``, the parts of a multipart body.
+        :param repeatable: whether a second call does no harm; by default true for GET, PUT and DELETE.
+        :param timeout: seconds within which the whole answer of one try must arrive, instead of the connection's
+            setting. The last try begins before the connection's ``retry_deadline``, and can end this much later.
+        :param binary: return the bytes of the answer instead of decoding JSON.
+        """
+        if not (isinstance(method, str) and method.isascii() and method.isalpha()):
+            raise ServiceInputError(f"{shown(method)} is not an HTTP method; nothing was sent")
+        method = method.upper()
         target = fill_path(path, ids)
         _check_timeout(timeout)
         data = json_body(body) if files is None and body is not None else body
@@ -182,7 +143,13 @@ class Transport:
         stopped: threading.Event | None = None,
         may_repeat: Callable[[ServiceError], bool] | None = None,
     ) -> WebhookAnswer:
-        """Call a production webhook, without the key; repeat the call only while nothing has run."""
+        """Call a production webhook, without the key; repeat the call only while nothing has run.
+
+        :param path: path of the webhook, as given in its node.
+        :param payload: JSON body; query parameters if the method has no body; text fields if there are files.
+        :param stopped: set by the caller to stop further tries.
+        :param may_repeat: asked after a try that seems to have run nothing: whether it may be repeated.
+        """
         _check_timeout(timeout)
         has_body = method not in METHODS_WITHOUT_BODY
         target = "/webhook/" + "/".join(map(segment, path.split("/")))
@@ -214,10 +181,7 @@ class Transport:
                 f"the connection's extra 'mcp_api_key' is missing: {start_answers.CREATE_KEY}; nothing was sent"
             )
         secret = HiddenText(key.get_secret_value())
-        headers = {
-            "Authorization": HiddenText(f"Bearer {secret}"),
-            "Accept": "application/json, text/event-stream",
-        }
+        headers = {"Authorization": HiddenText(f"Bearer {secret}"), "Accept": "application/json, text/event-stream"}
         call = {"name": tool, "arguments": arguments}
         body = {"jsonrpc": "2.0", "id": start_answers.REQUEST_ID, "method": "tools/call", "params": call}
         request = self._prepare("POST", self.config.base_url + MCP_PATH, headers, self._limited_body(body))
@@ -249,12 +213,12 @@ class Transport:
         return body
 
     def probe(self, path: str) -> int | None:
-        """The HTTP status of a page of the server outside the API; None if no answer arrived. See :meth:`page`."""
+        """The HTTP status of a page of the server outside the API; None if no answer arrived."""
         answer = self.page(path)
         return None if answer is None else answer.status_code
 
     def page(self, path: str) -> Answer | None:
-        """Request a page of the server outside the API, without the key."""
+        """Request a page below the base URL, outside the API and without the key; None if no answer arrived."""
         request = self._prepare("GET", self.config.base_url + path, {})
         try:
             return self._session.exchange(request, path, None, follow=False)
@@ -296,8 +260,10 @@ def _retrying(
     """
     stopped, end = stopped or threading.Event(), clock().monotonic() + seconds
 
-    def sleep(pause: float) -> None:
-        clock().wait(stopped, pause)
+    def worth_repeating(error: BaseException) -> bool:
+        if not isinstance(error, ServiceError) or not error.repeat_may_help:
+            return False
+        return (repeatable or error.not_processed) and (may_repeat is None or may_repeat(error))
 
     def pause(state: RetryCallState) -> float:
         asked = min(getattr(_error_of(state), "retry_after", None) or 0.0, MAX_RETRY_AFTER)
@@ -305,8 +271,11 @@ def _retrying(
         # The jitter also limits the rate if the server asks for a retry without delay.
         return max(_exponential_jitter(state), asked if asked < left else left / 2)
 
+    def sleep(pause: float) -> None:
+        clock().wait(stopped, pause)
+
     return Retrying(
-        retry=retry_if_exception(lambda error: _worth_repeating(error, repeatable, may_repeat)),
+        retry=retry_if_exception(worth_repeating),
         wait=pause,
         # Tenacity's own conditions always use the system's clock.
         stop=lambda state: stopped.is_set() or clock().monotonic() + state.upcoming_sleep >= end,
@@ -321,24 +290,13 @@ def _check_timeout(timeout: float | None) -> None:
         raise ServiceInputError(f"timeout must be a number of seconds above 0, not {shown(timeout)}; nothing was sent")
 
 
-def _checked_method(method: str) -> str:
-    if not (isinstance(method, str) and method.isascii() and method.isalpha()):
-        raise ServiceInputError(f"{shown(method)} is not an HTTP method; nothing was sent")
-    return method.upper()
-
-
-def _worth_repeating(error: BaseException, repeatable: bool, may_repeat: Callable[[ServiceError], bool] | None) -> bool:
-    if not isinstance(error, ServiceError) or not error.repeat_may_help:
-        return False
-    return (repeatable or error.not_processed) and (may_repeat is None or may_repeat(error))
-
-
 def _log_retry(said: set[object], level: int, state: RetryCallState) -> None:
     """Log a failed try, and its whole reason unless an earlier line says the same. A momentary error gets one line."""
     pause = state.next_action.sleep if state.next_action else 0.0
     error = _error_of(state)
     text = str(error)
-    key = _without_pause(error)
+    # The pause until a date is another one each time.
+    key = (error.status, error.reason, error.server_message) if isinstance(error, ServiceApiError) else text
     if isinstance(error, ServiceError) and error.is_momentary:
         level = logging.INFO if state.attempt_number > QUIET_TRIES and key not in said else logging.DEBUG
     reason = f"{text.partition(': ')[0]}: the same" if key in said else text  # it begins with the method and the path
@@ -347,10 +305,47 @@ def _log_retry(said: set[object], level: int, state: RetryCallState) -> None:
     log.log(level, "%s. Try %d failed; trying again in %.1f s", reason, state.attempt_number, pause)
 
 
-def _without_pause(error: BaseException | None) -> object:
-    # The pause until a date is another one each time.
-    return (error.status, error.reason, error.server_message) if isinstance(error, ServiceApiError) else str(error)
-
-
 def _error_of(state: RetryCallState) -> BaseException | None:
     return state.outcome.exception() if state.outcome else None
+
+
+class ServerClock:
+    """Learns the offset of the server's clock from the ``Date`` header of its answers.
+
+    A date counts whole seconds and was written at some time between the request and its answer, so each answer only
+    gives a range for the offset. Several answers together narrow it down to a fraction of a second, and slow answers do
+    no harm. When a clock is set, the old values no longer fit and are discarded.
+    """
+
+    def __init__(self) -> None:
+        self._bounds: tuple[float, float] | None = None
+
+    @property
+    def offset(self) -> timedelta | None:
+        """The server's time minus ours, to about a second; None before the first dated answer."""
+        bounds = self._bounds
+        return timedelta(seconds=sum(bounds) / 2) if bounds else None
+
+    @property
+    def certain_offset(self) -> timedelta | None:
+        """The part of the offset that is certain, however slow the answers were; 0 if the clocks may agree."""
+        if self._bounds is None:
+            return None
+        least, most = self._bounds
+        return timedelta(seconds=max(least, 0.0) + min(most, 0.0))
+
+    def learn(self, date: str | None, sent: float, answered: float) -> None:
+        """Take the date of an answer into account, with our times of the request and of the answer's headers."""
+        try:
+            written = email.utils.parsedate_to_datetime(date or "")
+            if not 1970 <= written.year < 9000:  # no clock's date, and arithmetic could exceed Python's range
+                return
+            second = written.timestamp()
+        except (TypeError, ValueError, IndexError, OverflowError):
+            return
+        least, most = second - answered, second + 1 - sent
+        bounds = self._bounds
+        if bounds and least <= bounds[1] and bounds[0] <= most:
+            least, most = max(least, bounds[0]), min(most, bounds[1])
+        if least <= most:  # not if our own clock was set back in the meantime
+            self._bounds = least, most
