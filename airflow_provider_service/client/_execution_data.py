@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_service.client._values import dict_or_empty, list_or_empty
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 _LARGEST_NUMBER = 2**53
 # Fields in which a language model reports the tokens that it has used; some models only estimate them.
 _TOKENS = ("tokenUsage", "tokenUsageEstimate")
-
-
 # An execution that cannot be read by its id is looked for in so many pages of a list.
 MAX_PAGES_TO_LIST = 10
 
@@ -33,17 +31,17 @@ class NodeRun(NamedTuple):
     """The results of a node over all its runs in an execution."""
 
     node: str
-    status: str | None
+    status: str | None  # of its last run, in the service's words
     seconds: float
-    items: int
-    message: str | None
+    items: int  # of outputs of any kind: the sub-nodes of an agent have no main output
+    message: str | None  # of its last run that failed
 
 
 class Span(NamedTuple):
     """One run of a node of an execution; a node in a loop has several."""
 
     node: str
-    began: float
+    began: float  # in milliseconds since 1970
     seconds: float
     status: str | None
 
@@ -58,11 +56,11 @@ class SubExecution(NamedTuple):
 class OutputFile(NamedTuple):
     """A file in the output of a node. The API describes the file, but does not return its content."""
 
-    item: int
+    item: int  # counted from 1
     field: str
     name: str | None
     mime_type: str | None
-    size: str | None
+    size: str | None  # in the service's words, such as "12.3 kB"
 
 
 class Failure(NamedTuple):
@@ -70,22 +68,6 @@ class Failure(NamedTuple):
 
     node: str | None
     message: str | None
-
-
-def failure_of(execution: Execution) -> Failure:
-    """Find the failing node and the message of a failed execution."""
-    error = _at(execution.data, "resultData", "error")
-    node = failed_node(execution) or last_node(execution)
-    message = _text(_at(error, "message"))
-    description = _text(_at(error, "description"))
-    if message and description and description != message:
-        message = f"{message} ({description})"
-    return Failure(node, message)
-
-
-def failed_node(execution: Execution) -> str | None:
-    """The node that failed, by its error or its own status; None where the data does not show that one did."""
-    return _text(_at(execution.data, "resultData", "error", "node", "name")) or _node_with_error(execution)
 
 
 def read_state(
@@ -100,10 +82,10 @@ def read_state(
     try:
         return client.executions.get(execution_id), None
     except ServiceServerError as error:
-        found = None if error.repeat_may_help else _listed(client, number_of(str(execution_id)), workflow_id)
-        if found is None:
+        listed = None if error.repeat_may_help else _listed(client, number_of(str(execution_id)), workflow_id)
+        if listed is None:
             raise
-        return found, error
+        return listed, error
 
 
 def _listed(client: Resources, number: int, workflow_id: str | None) -> Execution | None:
@@ -126,6 +108,35 @@ def with_data(client: Resources, execution_id: str) -> Execution:
     if not execution.data_too_large_to_display:
         return execution
     return client.executions.get(execution_id, include_data=True, ignore_data_size_limit=True)
+
+
+def failure_of(execution: Execution) -> Failure:
+    """Find the failing node and the message of a failed execution."""
+    error = _at(execution.data, "resultData", "error")
+    node = failed_node(execution) or last_node(execution)
+    message = _text(_at(error, "message"))
+    description = _text(_at(error, "description"))
+    if message and description and description != message:
+        message = f"{message} ({description})"
+    return Failure(node, message)
+
+
+def failed_node(execution: Execution) -> str | None:
+    """The node that failed, by its error or its own status; None where the data does not show that one did."""
+    failed = _text(_at(execution.data, "resultData", "error", "node", "name"))
+    if failed:
+        return failed
+    # A node that failed and let the execution continue has the same status, so the last one comes first.
+    runs = _runs(execution)
+    for name in (last_node(execution), *runs):
+        if _at(runs, name, -1, "executionStatus") == "error":
+            return str(name)
+    return None
+
+
+def last_node(execution: Execution) -> str | None:
+    """The name of the node that ran last, if the data shows it."""
+    return _text(_at(execution.data, "resultData", "lastNodeExecuted"))
 
 
 def is_behind(execution: Execution) -> bool:
@@ -162,14 +173,26 @@ def _items(execution: Execution, node: str) -> list[dict[str, Any]] | None:
     runs = _runs(execution).get(node)
     if not runs:
         return None
-    outputs = map(list_or_empty, list_or_empty(_at(runs, -1, "data", "main")))
-    return [item for item in chain.from_iterable(outputs) if isinstance(item, dict)]
+    outputs = list_or_empty(_at(runs, -1, "data", "main"))
+    return [item for output in outputs for item in list_or_empty(output) if isinstance(item, dict)]
 
 
 def nodes_of(execution: Execution) -> list[NodeRun]:
     """The results of each node that has run, in the order in which the nodes began."""
-    began = sorted(_runs(execution).items(), key=lambda named: _number(_at(named[1], 0, "startTime")))
-    return [_node_run(str(name), list_or_empty(runs)) for name, runs in began]
+    nodes = []
+    for name, node_runs in sorted(_runs(execution).items(), key=lambda named: _number(_at(named[1], 0, "startTime"))):
+        runs = list_or_empty(node_runs)
+        messages = filter(None, (_text(_at(run, "error", "message")) for run in reversed(runs)))
+        nodes.append(
+            NodeRun(
+                node=str(name),
+                status=_text(_at(runs, -1, "executionStatus")),
+                seconds=sum(_number(_at(run, "executionTime")) for run in runs) / 1000,
+                items=sum(1 for run in runs for _ in _all_items(run)),
+                message=next(messages, None),
+            )
+        )
+    return nodes
 
 
 def spans_of(execution: Execution) -> list[Span]:
@@ -200,12 +223,7 @@ def items_by_output(execution: Execution, node: str) -> list[int]:
 
 def tokens_of(execution: Execution, node: str) -> int:
     """How many tokens a language model has used in all its runs, as far as the data shows it."""
-    items = (
-        item
-        for run in list_or_empty(_runs(execution).get(node))
-        for output in _outputs(run)
-        for item in list_or_empty(output)
-    )
+    items = (item for run in list_or_empty(_runs(execution).get(node)) for item in _all_items(run))
     return int(sum(_number(_at(item, "json", use, "totalTokens")) for item in items for use in _TOKENS))
 
 
@@ -218,11 +236,10 @@ def sub_executions_of(execution: Execution, node: str) -> Iterator[SubExecution]
     for run in list_or_empty(_runs(execution).get(node)):
         metadata = _at(run, "metadata")
         has_started_for_items = _at(metadata, "subExecutionsCount") and _at(metadata, "subExecution") is None
-        items = (item for output in _outputs(run) for item in list_or_empty(output)) if has_started_for_items else ()
-        for place in (run, *items):
-            found = _at(place, "metadata", "subExecution")
-            ids = _at(found, "workflowId"), _at(found, "executionId")
-            if all(isinstance(one, (str, int)) and one for one in ids) and ids not in seen:
+        for place in (run, *(_all_items(run) if has_started_for_items else ())):
+            started = _at(place, "metadata", "subExecution")
+            ids = _at(started, "workflowId"), _at(started, "executionId")
+            if all(isinstance(part, (str, int)) and part for part in ids) and ids not in seen:
                 seen.add(ids)
                 yield SubExecution(*map(str, ids))
 
@@ -267,7 +284,11 @@ def first_with(names: Sequence[str], most: int, kept: Collection[str]) -> list[s
 
 
 def with_few_runs(execution: Execution, most_nodes: int, most_runs: int) -> tuple[Execution, bool]:
-    """Limit the nodes and runs in an execution's data, so that they can be counted quickly."""
+    """Limit the nodes and runs in an execution's data, so that they can be counted quickly.
+
+    The :func:`telling_nodes` stay, and the last run of each node, which shows how the node ended. The second value is
+    whether runs of the nodes that stay were left out.
+    """
     names = first_with(names_that_ran(execution), most_nodes, telling_nodes(execution))
     runs = {name: list_or_empty(_runs(execution)[name]) for name in names}
     if sum(map(len, runs.values())) <= most_runs and len(runs) == len(_runs(execution)):
@@ -279,23 +300,6 @@ def with_few_runs(execution: Execution, most_nodes: int, most_runs: int) -> tupl
     return execution.model_copy(update={"data": data}), any(len(few[name]) < len(runs[name]) for name in runs)
 
 
-def _node_run(name: str, runs: list[Any]) -> NodeRun:
-    message = next(filter(None, (_text(_at(run, "error", "message")) for run in reversed(runs))), None)
-    return NodeRun(
-        node=name,
-        status=_text(_at(runs, -1, "executionStatus")),
-        seconds=sum(_number(_at(run, "executionTime")) for run in runs) / 1000,
-        items=sum(len(list_or_empty(output)) for run in runs for output in _outputs(run)),
-        message=message,
-    )
-
-
-def _outputs(run: Any) -> Iterator[Any]:
-    """The contents of each output of a run, of any kind."""
-    data = _at(run, "data")
-    return chain.from_iterable(map(list_or_empty, dict_or_empty(data).values()))
-
-
 def starting_items(execution: Execution) -> Iterator[dict[str, Any]]:
     """The JSON items that started the execution: for a webhook those with ``headers``, ``query`` and ``body``.
 
@@ -304,11 +308,11 @@ def starting_items(execution: Execution) -> Iterator[dict[str, Any]]:
     """
     places = [_at(entry, "data", "main") for entry in _stack(execution)]
     places += [_at(runs, 0, "data", "main") for runs in _runs(execution).values()]
-    for output in chain.from_iterable(map(list_or_empty, places)):
-        for item in list_or_empty(output):
-            value = _at(item, "json")
-            if isinstance(value, dict):
-                yield value
+    for outputs in places:
+        for output in list_or_empty(outputs):
+            for item in list_or_empty(output):
+                if isinstance(value := _at(item, "json"), dict):
+                    yield value
 
 
 def pinned_nodes(execution: Execution) -> frozenset[str]:
@@ -324,40 +328,31 @@ def sub_execution_id(execution: Execution) -> str | None:
     """
     for runs in _runs(execution).values():
         for run in list_or_empty(runs):
-            found = _at(run, "metadata", "subExecution", "executionId")
-            if found:
-                return str(found)
+            execution_id = _at(run, "metadata", "subExecution", "executionId")
+            if execution_id:
+                return str(execution_id)
     return None
 
 
 def parent_execution_id(execution: Execution) -> str | None:
     """The id of the execution that has started this one, or None."""
-    found = _at(execution.data, "parentExecution", "executionId")
-    return str(found) if found else None
-
-
-def last_node(execution: Execution) -> str | None:
-    """The name of the node that ran last, if the data shows it."""
-    return _text(_at(execution.data, "resultData", "lastNodeExecuted"))
-
-
-def _node_with_error(execution: Execution) -> str | None:
-    # A node that failed and let the execution continue has the same status, so the last one comes first.
-    runs = _runs(execution)
-    for name in (last_node(execution), *runs):
-        if _at(runs, name, -1, "executionStatus") == "error":
-            return str(name)
-    return None
+    execution_id = _at(execution.data, "parentExecution", "executionId")
+    return str(execution_id) if execution_id else None
 
 
 def _stack(execution: Execution) -> list[Any]:
-    """The nodes that are to run next."""
     return list_or_empty(_at(execution.data, "executionData", "nodeExecutionStack"))
 
 
 def _runs(execution: Execution) -> dict[str, Any]:
-    """The runs of each node."""
     return dict_or_empty(_at(execution.data, "resultData", "runData"))
+
+
+def _all_items(run: Any) -> Iterator[Any]:
+    """The items in each output of a run, of any kind."""
+    for outputs in dict_or_empty(_at(run, "data")).values():
+        for items in list_or_empty(outputs):
+            yield from list_or_empty(items)
 
 
 def _at(value: Any, *path: str | int | None) -> Any:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def naming_the_holder(
     client: Resources, workflow_id: str, *, nodes: Sequence[dict[str, Any]] | None = None, version_id: str | None = None
 ) -> Iterator[None]:
-    """Complete the error about a webhook that is taken: add the webhook and the workflow that holds it."""
+    """Complete the error about a webhook that is taken; ``nodes`` are by default those of the version, or the draft."""
     try:
         yield
     except ServiceConflictError as error:
@@ -37,13 +37,16 @@ def with_holder(
     if "webhook" not in (error.server_message or ""):
         return error
     try:
-        wanted = _addresses(client, workflow_id, nodes, version_id)
-        others = client.workflows.list(active=True, exclude_pinned_data=True)
+        if nodes is None:
+            read = client.workflows
+            existing = read.get(workflow_id) if version_id is None else read.get_version(workflow_id, version_id)
+            nodes = existing.nodes
+        wanted = addresses_of(nodes or ())
         holders = [
-            (address, one)
-            for one in others
-            if one.id != workflow_id
-            for address in sorted(wanted & addresses_of(running(one)["nodes"] or ()))
+            (address, workflow)
+            for workflow in client.workflows.list(active=True, exclude_pinned_data=True)
+            if workflow.id != workflow_id
+            for address in sorted(wanted & addresses_of(running(workflow)["nodes"] or ()))
         ]
     except ServiceError:
         return error
@@ -53,7 +56,7 @@ def with_holder(
             f"Its webhooks are {paths}; the key sees no active workflow that has one of them. The workflow that holds "
             "it may belong to another user, or have just been deactivated"
         )
-    taken = "; ".join(f"{method} {path!r} by {one.name!r} ({one.id})" for (method, path), one in holders)
+    taken = "; ".join(f"{method} {path!r} by {workflow.name!r} ({workflow.id})" for (method, path), workflow in holders)
     return ServiceWebhookTakenError(
         f"an active workflow holds a webhook of workflow {workflow_id}: {taken}",
         method=error.method,
@@ -62,13 +65,3 @@ def with_holder(
         server_message=error.server_message,
         hint="Deactivate that workflow, or give the webhook another path",
     )
-
-
-def _addresses(
-    client: Resources, workflow_id: str, nodes: Sequence[dict[str, Any]] | None, version_id: str | None
-) -> set[tuple[str, str]]:
-    if nodes is None:
-        read = client.workflows
-        existing = read.get(workflow_id) if version_id is None else read.get_version(workflow_id, version_id)
-        nodes = existing.nodes
-    return addresses_of(nodes or ())

@@ -34,8 +34,7 @@ def follow_cursor(
     Ends on a null, absent or empty cursor.
     """
 
-    def pages() -> Iterator[dict[str, Any]]:
-        size = page_size if limit is None else min(page_size, limit)
+    def pages(size: int) -> Iterator[dict[str, Any]]:
         cursors: set[int] = set()
         advance = _Advance()
         cursor = None
@@ -50,17 +49,13 @@ def follow_cursor(
                 raise PagingError("a cursor was repeated")
             cursors.add(hash(cursor))
 
-    return _first(pages(), limit)
+    return _first(pages, page_size, limit)
 
 
 def follow_skip(fetch: Fetch, *, page_size: int, limit: int | None) -> Iterator[dict[str, Any]]:
-    """Yield the items of a skip/take list page by page, until their count is reached.
+    """Yield the items of a skip/take list page by page, until their count is reached."""
 
-    The parameters are those of :func:`follow_cursor`.
-    """
-
-    def pages() -> Iterator[dict[str, Any]]:
-        size = page_size if limit is None else min(page_size, limit)
+    def pages(size: int) -> Iterator[dict[str, Any]]:
         advance = _Advance()
         skip = 0
         while True:
@@ -71,22 +66,18 @@ def follow_skip(fetch: Fetch, *, page_size: int, limit: int | None) -> Iterator[
             if not page["data"] or skip >= page.get("count", math.inf):
                 return
 
-    return _first(pages(), limit)
+    return _first(pages, page_size, limit)
 
 
 def follow_ids(fetch: Fetch, *, page_size: int, limit: int | None, filter: Any) -> Iterator[dict[str, Any]]:
     """Yield the rows of a data table by id, with one page in memory at a time; each page begins after the last id.
 
     A cursor holds a number of rows to pass over. With it, rows would be missed if earlier ones were deleted meanwhile.
-
-    The other parameters are those of :func:`follow_cursor`.
+    If a filter of the type ``"or"`` finds more than a page, its conditions are read side by side, because no condition
+    can be added to all of them; a page of each is in memory.
     """
 
-    def pages() -> Iterator[dict[str, Any]]:
-        size = page_size if limit is None else min(page_size, limit)
-        yield from _rows_after(0, fetch, size, filter)
-
-    return _first(pages(), limit)
+    return _first(lambda size: _rows_after(0, fetch, size, filter), page_size, limit)
 
 
 def _rows_after(after: int, fetch: Fetch, size: int, filter: Any) -> Iterator[dict[str, Any]]:
@@ -169,9 +160,11 @@ def _identity(item: Any) -> str:
     return repr(known) if isinstance(known, (str, int)) else repr(item)
 
 
-def _first(items: Iterator[dict[str, Any]], limit: int | None) -> Iterator[dict[str, Any]]:
+def _first(
+    pages: Callable[[int], Iterator[dict[str, Any]]], page_size: int, limit: int | None
+) -> Iterator[dict[str, Any]]:
     if limit is None:
-        return items
+        return pages(page_size)
     if isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit <= sys.maxsize:
         raise ServiceInputError(f"limit must be a whole number from 0, not {shown(limit)}; nothing was sent")
-    return islice(items, limit)
+    return islice(pages(min(page_size, limit)), limit)

@@ -1,7 +1,4 @@
-"""The security audit.
-
-The security audit.
-"""
+"""The security audit."""
 
 from __future__ import annotations
 

@@ -142,4 +142,4 @@ def json_text(value: Any) -> str | None:
 def references(ids: Sequence[str]) -> list[dict[str, str]]:
     """The body of a request that refers to objects by id."""
     require(not isinstance(ids, str), "ids must be a list of texts, not a single text")
-    return [{"id": one} for one in ids]
+    return [{"id": object_id} for object_id in ids]

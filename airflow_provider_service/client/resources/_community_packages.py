@@ -1,7 +1,4 @@
-"""Community node packages.
-
-Community node packages.
-"""
+"""Community node packages."""
 
 from __future__ import annotations
 

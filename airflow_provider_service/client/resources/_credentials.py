@@ -1,18 +1,9 @@
-"""Credentials.
-
-Credentials; the service never returns their secret data.
-
-Adapt the secret data of credentials to the version of the server.
-
-In a type of credential, some fields may depend on the value of another field. Before n8n 2.30, these fields had to be
-present, even if empty, if the other field had that value or was absent; otherwise the server refused them. Newer
-servers require only the fields that the type marks as required. The schema of the type shows which rule applies.
-"""
+"""Credentials. The service never returns their secret data."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from airflow_provider_service.client._http.redaction import hidden
 from airflow_provider_service.client._models import ServiceModel, Timestamp
@@ -52,60 +43,6 @@ class CredentialTest(ServiceModel):
 
     status: Literal["OK", "Error"] | str
     message: str | None = None
-
-
-#: What every server assumes if one of these fields is absent.
-_ABSENT: Mapping[str, Any] = {
-    "allowedDomains": "",
-    "allowedHttpRequestDomains": "all",
-    "privateKey": "",
-    "publicKey": "",
-    "sshTunnel": False,
-}
-_NOTICE = "notice"
-
-
-class _Rule(NamedTuple):
-    """Fields that must be given if another one has one of these values or is absent."""
-
-    other: str
-    values: list[Any]
-    fields: list[str]
-
-
-def fitted(data: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return equivalent data that a server with this schema accepts, as far as the rules are known."""
-    kept = {name: value for name, value in data.items() if name not in _ABSENT or value != _ABSENT[name]}
-    for rule in _rules(schema):
-        if rule.other in _ABSENT:
-            kept.setdefault(rule.other, _ABSENT[rule.other])
-    notices = [name for name, kind in _kinds(schema).items() if kind == _NOTICE]
-    known = {**_ABSENT, **dict.fromkeys(notices, "")}
-    return {**{name: known[name] for name in demanded(kept, schema) if name in known}, **kept}
-
-
-def demanded(data: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
-    """The fields that must be given with these, besides those that the type marks as required."""
-    for rule in _rules(schema):
-        if rule.other not in data or data[rule.other] in rule.values:
-            yield from rule.fields
-
-
-def _rules(schema: Mapping[str, Any]) -> Iterator[_Rule]:
-    """The rules of an older server; parts of the schema that have another form are ignored."""
-    for one in list_or_empty(schema.get("allOf")):
-        match one:
-            case {"if": {"required": _}}:
-                pass  # a newer server: fields that depend on an absent field may be absent, too
-            case {"if": {"properties": dict() as others}, "then": {"allOf": list() as then}}:
-                for other, condition in others.items():
-                    fields = [str(name) for part in then for name in list_or_empty(dict_or_empty(part).get("required"))]
-                    yield _Rule(str(other), list_or_empty(dict_or_empty(condition).get("enum")), fields)
-
-
-def _kinds(schema: Mapping[str, Any]) -> dict[str, Any]:
-    properties = dict_or_empty(schema.get("properties"))
-    return {name: dict_or_empty(one).get("type") for name, one in properties.items()}
 
 
 class Credentials(Resource):
@@ -179,11 +116,7 @@ class Credentials(Resource):
         """
         data = hidden(data)  # so that no frame of a later error shows it
         others = without_none(
-            name=name,
-            type=type,
-            isPartialData=is_partial_data,
-            isGlobal=is_global,
-            isResolvable=is_resolvable,
+            name=name, type=type, isPartialData=is_partial_data, isGlobal=is_global, isResolvable=is_resolvable
         )
 
         def send(data: Any) -> Credential:
@@ -226,12 +159,7 @@ class Credentials(Resource):
         :raises ServiceNotFoundError: no such credential.
         """
         return self._call(
-            CredentialTest,
-            "POST",
-            "/credentials/{}/test",
-            credential_id,
-            scope="credential:read",
-            repeatable=True,
+            CredentialTest, "POST", "/credentials/{}/test", credential_id, scope="credential:read", repeatable=True
         )
 
     def transfer(self, credential_id: str, destination_project_id: str) -> None:
@@ -257,3 +185,47 @@ class Credentials(Resource):
             if other == data:
                 raise
         return send(other)
+
+
+# In a type of credential, some fields may depend on the value of another field. Before n8n 2.30, these fields had to be
+# present, even if empty, if the other field had that value or was absent; otherwise the server refused them. Newer
+# servers require only the fields that the type marks as required. The schema of the type shows which rule applies.
+
+#: What every server assumes if one of these fields is absent.
+_ABSENT: Mapping[str, Any] = {
+    "allowedDomains": "",
+    "allowedHttpRequestDomains": "all",
+    "privateKey": "",
+    "publicKey": "",
+    "sshTunnel": False,
+}
+
+
+def fitted(data: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return equivalent data that a server with this schema accepts, as far as the rules are known."""
+    kept = {name: value for name, value in data.items() if name not in _ABSENT or value != _ABSENT[name]}
+    for other, _, _ in _rules(schema):
+        if other in _ABSENT:
+            kept.setdefault(other, _ABSENT[other])
+    kinds = {name: dict_or_empty(field).get("type") for name, field in dict_or_empty(schema.get("properties")).items()}
+    empty = {**_ABSENT, **{name: "" for name, kind in kinds.items() if kind == "notice"}}
+    return {**{name: empty[name] for name in demanded(kept, schema) if name in empty}, **kept}
+
+
+def demanded(data: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
+    """The fields that must be given with these, besides those that the type marks as required."""
+    for other, values, fields in _rules(schema):
+        if other not in data or data[other] in values:
+            yield from fields
+
+
+def _rules(schema: Mapping[str, Any]) -> Iterator[tuple[str, list[Any], list[str]]]:
+    """The rules of an older server: if a field has one of these values or is absent, these others must be given."""
+    for rule in list_or_empty(schema.get("allOf")):
+        match rule:
+            case {"if": {"required": _}}:
+                pass  # a newer server: fields that depend on an absent field may be absent, too
+            case {"if": {"properties": dict() as others}, "then": {"allOf": list() as then}}:
+                for other, condition in others.items():
+                    fields = [str(name) for part in then for name in list_or_empty(dict_or_empty(part).get("required"))]
+                    yield str(other), list_or_empty(dict_or_empty(condition).get("enum")), fields

@@ -1,7 +1,4 @@
-"""Rows of data tables.
-
-Rows of data tables, and the answers to writing them.
-"""
+"""Rows of data tables."""
 
 from __future__ import annotations
 
@@ -226,11 +223,7 @@ class DataTableRows(Resource):
         """
         body = without_none(filter=_conditions(filter), data=_values(data), returnData=return_data, dryRun=dry_run)
         return self._change(
-            "POST",
-            "/data-tables/{}/rows/upsert",
-            data_table_id,
-            scope="dataTableRow:upsert",
-            body=body,
+            "POST", "/data-tables/{}/rows/upsert", data_table_id, scope="dataTableRow:upsert", body=body
         )
 
     def delete(
@@ -282,10 +275,13 @@ class DataTableRows(Resource):
 def _conditions(filter: RowFilter | Mapping[str, Any]) -> RowFilter | Mapping[str, Any]:
     require(isinstance(filter, Mapping) and bool(filter.get("filters")), "filter must contain at least one condition")
     conditions = filter["filters"]
-    if not isinstance(conditions, Sequence) or not all(isinstance(one, Mapping) for one in conditions):
+    if not isinstance(conditions, Sequence) or not all(isinstance(condition, Mapping) for condition in conditions):
         return filter  # the service says what is wrong
     # In a body, unlike in a URL, the service has no default.
-    return {**filter, "filters": [{**one, "condition": one.get("condition", "eq")} for one in conditions]}
+    return {
+        **filter,
+        "filters": [{**part, "condition": part.get("condition", "eq")} for part in conditions],
+    }
 
 
 def _values(data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -305,10 +301,9 @@ def _explaining(rows: Iterator[Row], sort_by: str | None) -> Iterator[Row]:
     except ServiceInvalidRequestError as error:
         if error.server_message != _FILTER_REFUSED:
             raise
-        known = ", ".join(one for one in get_args(Comparison) if one not in ADDED_COMPARISONS)
-        added = " and ".join(ADDED_COMPARISONS)
+        known = ", ".join(comparison for comparison in get_args(Comparison) if comparison not in ADDED_COMPARISONS)
         hint = (
             f"Each of the filters has a columnName, a value and, unless it is eq, a condition: {known}; "
-            f"from n8n 2.40 on also {added}"
+            f"from n8n 2.40 on also {' and '.join(ADDED_COMPARISONS)}"
         )
         raise error.with_hint(hint) from error

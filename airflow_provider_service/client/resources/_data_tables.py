@@ -1,9 +1,4 @@
-"""Data tables.
-
-Data tables and their columns.
-
-Columns of data tables.
-"""
+"""Data tables and their columns."""
 
 from __future__ import annotations
 
@@ -45,11 +40,7 @@ class DataTables(Resource):
     """Data tables; their columns and rows are separate resources."""
 
     def list(
-        self,
-        *,
-        filter: Mapping[str, Any] | None = None,
-        sort_by: str | None = None,
-        limit: int | None = None,
+        self, *, filter: Mapping[str, Any] | None = None, sort_by: str | None = None, limit: int | None = None
     ) -> Iterator[DataTable]:
         """Iterate over data tables: ``GET /data-tables``.
 

@@ -1,7 +1,4 @@
-"""The capabilities of a key on a server.
-
-The capabilities of a key on a server.
-"""
+"""The capabilities of a key on a server."""
 
 from __future__ import annotations
 
@@ -55,11 +52,7 @@ class Discovery(Resource):
     """The capabilities of the key: the cheapest way to test a connection, because it requires no scope."""
 
     def discover(
-        self,
-        *,
-        include: Literal["schemas"] | None = None,
-        resource: str | None = None,
-        operation: str | None = None,
+        self, *, include: Literal["schemas"] | None = None, resource: str | None = None, operation: str | None = None
     ) -> Capabilities:
         """Read the key's scopes and the endpoints that they give access to: ``GET /discover``.
 

@@ -1,7 +1,4 @@
-"""Executions and their annotation tags.
-
-Executions and the answers to stopping and deleting them.
-"""
+"""Executions and their annotation tags."""
 
 from __future__ import annotations
 

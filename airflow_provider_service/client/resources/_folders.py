@@ -1,7 +1,4 @@
-"""Folders of a project.
-
-Folders of a project.
-"""
+"""Folders of a project."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Insights.
-
-Insights.
-"""
+"""Figures of production executions."""
 
 from __future__ import annotations
 
@@ -33,11 +30,7 @@ class Insights(Resource):
     """Figures of production executions."""
 
     def get_summary(
-        self,
-        *,
-        start_date: Moment | None = None,
-        end_date: Moment | None = None,
-        project_id: str | None = None,
+        self, *, start_date: Moment | None = None, end_date: Moment | None = None, project_id: str | None = None
     ) -> InsightsSummary:
         """Read the figures of a time range: ``GET /insights/summary``.
 

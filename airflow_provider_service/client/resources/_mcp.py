@@ -1,7 +1,4 @@
-"""The server's MCP endpoint, which can start a workflow with any kind of trigger.
-
-The MCP endpoint: its workflows, and the executions that it started.
-"""
+"""The server's MCP endpoint, which can start a workflow with any kind of trigger."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Projects and their members.
-
-Projects and their members.
-"""
+"""Projects and their members."""
 
 from __future__ import annotations
 

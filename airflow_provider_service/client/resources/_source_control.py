@@ -1,7 +1,4 @@
-"""The source control connection.
-
-Files of the source control connection.
-"""
+"""The source control connection."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The global tag registry.
-
-Tags of the global registry.
-"""
+"""The global tag registry."""
 
 from __future__ import annotations
 

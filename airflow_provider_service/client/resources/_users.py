@@ -1,7 +1,4 @@
-"""Users of the instance.
-
-Users and invitations.
-"""
+"""Users of the instance and their invitations."""
 
 from __future__ import annotations
 
@@ -19,6 +16,8 @@ from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.client.resources._base import Resource, require
 from airflow_provider_service.client.resources._credentials import Credentials
 from airflow_provider_service.client.resources._workflows import Workflows
+
+_MAX_NAMED = 10
 
 
 class User(ServiceModel):
@@ -54,9 +53,6 @@ class Invitation(ServiceModel):
     error: str | None = None
 
     secrets = {"user": InvitedUser.secrets}
-
-
-_MAX_NAMED = 10
 
 
 class Users(Resource):
@@ -128,30 +124,6 @@ class Users(Resource):
             self._require_no_content(self.get(user_id))
         self._run("DELETE", "/users/{}", user_id, scope="user:delete")
 
-    def _require_no_content(self, user: User) -> None:
-        # Only some plans list projects, but everybody's personal one is named "First Last <address>".
-        ending = f"<{user.email.lower()}>"
-        found = [
-            f"the credential {one.name!r}"
-            for one in Credentials(self._transport).list()
-            if any(_owns(place) and str(place.get("name")).lower().endswith(ending) for place in one.shared or ())
-        ]
-        workflows, projects = Workflows(self._transport), dict[str, bool]()
-        for one in workflows.list(exclude_pinned_data=True):
-            project_id = next((str(place.get("projectId")) for place in one.shared or () if _owns(place)), "")
-            if not project_id or project_id not in projects:  # a list shows only the ids of projects
-                shared = workflows.get(one.id, exclude_pinned_data=True).shared or ()
-                names = [str((place.get("project") or {}).get("name")).lower() for place in shared if _owns(place)]
-                projects[project_id] = any(name.endswith(ending) for name in names)
-            found += [f"the workflow {one.name!r}"] if projects[project_id] else []
-        if found:
-            more = f" and {len(found) - _MAX_NAMED} more" if len(found) > _MAX_NAMED else ""
-            raise ServiceInputError(
-                f"the user {user.email} owns {one_line(', '.join(found[:_MAX_NAMED]))}{more}, which the service would "
-                "delete together with the user; nothing was deleted. Move them to another project first, with "
-                "workflows.transfer and credentials.transfer, or give delete_workflows=True"
-            )
-
     def change_role(self, user_id: str, new_role_name: str) -> None:
         """Change a user's global role: ``PATCH /users/{id}/role``. Safe to repeat.
 
@@ -162,6 +134,33 @@ class Users(Resource):
         """
         body = {"newRoleName": new_role_name}
         self._run("PATCH", "/users/{}/role", user_id, scope="user:changeRole", body=body, repeatable=True)
+
+    def _require_no_content(self, user: User) -> None:
+        # Only some plans list projects, but everybody's personal one is named "First Last <address>".
+        ending = f"<{user.email.lower()}>"
+        owned = [
+            f"the credential {credential.name!r}"
+            for credential in Credentials(self._transport).list()
+            if any(
+                _owns(place) and str(place.get("name")).lower().endswith(ending) for place in credential.shared or ()
+            )
+        ]
+        workflows, projects = Workflows(self._transport), dict[str, bool]()
+        for workflow in workflows.list(exclude_pinned_data=True):
+            project_id = next((str(place.get("projectId")) for place in workflow.shared or () if _owns(place)), "")
+            if not project_id or project_id not in projects:  # a list shows only the ids of projects
+                shared = workflows.get(workflow.id, exclude_pinned_data=True).shared or ()
+                names = [str((place.get("project") or {}).get("name")).lower() for place in shared if _owns(place)]
+                projects[project_id] = any(name.endswith(ending) for name in names)
+            if projects[project_id]:
+                owned.append(f"the workflow {workflow.name!r}")
+        if owned:
+            more = f" and {len(owned) - _MAX_NAMED} more" if len(owned) > _MAX_NAMED else ""
+            raise ServiceInputError(
+                f"the user {user.email} owns {one_line(', '.join(owned[:_MAX_NAMED]))}{more}, which the service would "
+                "delete together with the user; nothing was deleted. Move them to another project first, with "
+                "workflows.transfer and credentials.transfer, or give delete_workflows=True"
+            )
 
 
 def _owns(place: Mapping[str, Any]) -> bool:

@@ -1,7 +1,4 @@
-"""Instance and project variables.
-
-Instance and project variables.
-"""
+"""Variables of the instance and of projects."""
 
 from __future__ import annotations
 
@@ -27,11 +24,7 @@ class Variables(Resource):
     """Variables that workflows read; available on some plans of the server only (:class:`ServiceNotLicensedError`)."""
 
     def list(
-        self,
-        *,
-        project_id: str | None = None,
-        state: Literal["empty"] | None = None,
-        limit: int | None = None,
+        self, *, project_id: str | None = None, state: Literal["empty"] | None = None, limit: int | None = None
     ) -> Iterator[Variable]:
         """Iterate over variables: ``GET /variables``.
 

@@ -42,24 +42,24 @@ class Webhooks(Resource):
             method, or it cannot be called.
         """
         nodes = (workflow.active_version.nodes if workflow.active_version else None) or workflow.nodes or []
-        found = [one for one in nodes if one.get("type") == WEBHOOK_NODE and not one.get("disabled")]
+        webhooks = [webhook for webhook in nodes if _is_webhook(webhook)]
         label = f"workflow {workflow.id} ({workflow.name})"
-        names = ", ".join(repr(one.get("name")) for one in found)
+        names = ", ".join(repr(webhook.get("name")) for webhook in webhooks)
         if node is not None:
-            found = [one for one in found if one.get("name") == node]
-            if not found:
+            webhooks = [webhook for webhook in webhooks if webhook.get("name") == node]
+            if not webhooks:
                 raise ServiceInputError(
                     f"{label} has no webhook node {node!r}; it has {names or 'none'}; nothing was started"
                 )
-        if not found:
+        if not webhooks:
             raise ServiceInputError(
                 f"{label} has no webhook trigger, so nothing outside can start it; nothing was started"
             )
-        if len(found) > 1:
+        if len(webhooks) > 1:
             raise ServiceInputError(
                 f"{label} has several webhooks; choose one by its node: {names}; nothing was started"
             )
-        return _trigger(found[0], label, method)
+        return _trigger(webhooks[0], label, method)
 
     def call(
         self,
@@ -110,19 +110,23 @@ class Webhooks(Resource):
 def methods_of(parameters: Mapping[str, Any]) -> list[str]:
     """The HTTP methods that a webhook node takes, in its order."""
     methods = parameters.get("httpMethod", ["GET", "POST"] if parameters.get("multipleMethods") is True else "GET")
-    return [str(one).upper() for one in (methods if isinstance(methods, list) and methods else [methods])]
+    return [str(method).upper() for method in (methods if isinstance(methods, list) and methods else [methods])]
 
 
 def addresses_of(nodes: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
     """Method and path of each webhook that these nodes contain, unless its path is an expression."""
-    found: set[tuple[str, str]] = set()
+    addresses: set[tuple[str, str]] = set()
     for node in nodes:
         parameters = node.get("parameters") or {}
-        if node.get("type") == WEBHOOK_NODE and not node.get("disabled") and isinstance(parameters, Mapping):
+        if _is_webhook(node) and isinstance(parameters, Mapping):
             with suppress(ServiceInputError):
                 path = _path(parameters, str(node.get("webhookId") or ""), "webhook")
-                found |= {(method, path) for method in methods_of(parameters)}
-    return found
+                addresses |= {(method, path) for method in methods_of(parameters)}
+    return addresses
+
+
+def _is_webhook(node: Mapping[str, Any]) -> bool:
+    return node.get("type") == WEBHOOK_NODE and not node.get("disabled")
 
 
 def _trigger(node: Mapping[str, Any], label: str, method: str | None) -> WebhookTrigger:
@@ -149,7 +153,7 @@ def _path(parameters: Mapping[str, Any], webhook_id: str, which: str) -> str:
     path = str(parameters.get("path") or webhook_id).strip().strip("/")
     if not path or path.startswith("="):
         raise ServiceInputError(f"{which} has the path {path!r}, which is not fixed; nothing was started")
-    if not any(one.startswith(PARAMETER_MARK) for one in path.split("/")):
+    if not any(part.startswith(PARAMETER_MARK) for part in path.split("/")):
         return path
     if not webhook_id:
         raise ServiceInputError(
@@ -172,8 +176,8 @@ def filled_path(trigger: WebhookTrigger, values: Mapping[str, str | int] | None)
             f"path_parameters {what}; webhook {trigger.node!r} has the path {trigger.path!r}; nothing was started"
         )
     return "/".join(
-        _checked_value(one[1:], values[one[1:]]) if one.startswith(PARAMETER_MARK) else one
-        for one in trigger.path.split("/")
+        _checked_value(part[1:], values[part[1:]]) if part.startswith(PARAMETER_MARK) else part
+        for part in trigger.path.split("/")
     )
 
 
@@ -197,21 +201,23 @@ def _checked_value(name: str, value: object) -> str:
 
 
 def authentication_headers(kind: str, user: str, password: str, *, algorithm: str | None = None) -> dict[str, str]:
-    """The headers for a webhook's own authentication."""
+    """The headers for a webhook's own authentication, of the kinds ``basicAuth``, ``headerAuth`` and ``jwtAuth``.
+
+    The user is the name of the header for ``headerAuth``; for ``jwtAuth`` without a user, the password, a passphrase or
+    private key, signs a token.
+    """
     if kind == "jwtAuth" and not user:
         return {"Authorization": HiddenText(f"Bearer {signed_token(password, algorithm or 'HS256')}")}
     if not user:
         raise ServiceInputError("the webhook's connection has no login; it is the user, or the name of the header")
-    if kind == "basicAuth":
-        return {"Authorization": HiddenText(f"Basic {_basic(user, password)}")}
-    return {user: HiddenText(password)}
-
-
-def _basic(user: str, password: str) -> str:
+    if kind != "basicAuth":
+        return {user: HiddenText(password)}
     try:
-        return base64.b64encode(f"{user}:{password}".encode()).decode()
+        login = base64.b64encode(f"{user}:{password}".encode()).decode()
     except UnicodeEncodeError:  # it quotes the password
         pass
+    else:
+        return {"Authorization": HiddenText(f"Basic {login}")}
     raise ServiceInputError(
         "login and password of the webhook's connection must be text that UTF-8 can hold (no half of a surrogate pair)"
     )
@@ -220,7 +226,7 @@ def _basic(user: str, password: str) -> str:
 def signed_token(
     secret: str, algorithm: str, *, offset: timedelta | None = None, seconds: float = TOKEN_SECONDS
 ) -> str:
-    """Sign a token that is valid for a while."""
+    """Sign a token that is valid for some seconds, by a clock that is ahead of ours by the offset."""
     import jwt
 
     if not secret:
@@ -254,7 +260,7 @@ def checked_payload(trigger: WebhookTrigger, payload: Any, *, with_files: bool =
         return {}
     if trigger.has_body and not with_files:
         return payload
-    if not isinstance(payload, Mapping) or any(isinstance(one, (Mapping, list, tuple)) for one in payload.values()):
+    if not isinstance(payload, Mapping) or any(isinstance(value, (Mapping, list, tuple)) for value in payload.values()):
         why = "is called with files, whose fields are texts, so" if with_files else f"takes {trigger.method}, so"
         raise ServiceInputError(
             f"webhook {trigger.node!r} {why} payload must be a mapping of plain values; nothing was started"

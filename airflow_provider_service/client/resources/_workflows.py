@@ -1,7 +1,4 @@
-"""Workflows, their history, versions and tags.
-
-Workflows and their versions.
-"""
+"""Workflows, their history, versions and tags."""
 
 from __future__ import annotations
 
