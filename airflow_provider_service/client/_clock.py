@@ -48,18 +48,21 @@ class Clock:
         return time.monotonic()
 
     def wait(self, event: threading.Event, seconds: float, deadline: float = math.inf) -> bool:
-        """Wait for an event, and return whether it was set in time."""
+        """Wait for an event until the deadline, in seconds since the epoch, and return whether it was set in time."""
         end = time.monotonic() + max(0.0, min(seconds, deadline - self.now()))
         while not event.is_set() and (left := end - time.monotonic()) > 0:
             event.wait(min(left, _SIGNAL_SECONDS))
         return event.is_set()
 
     def sleep(self, seconds: float, deadline: float = math.inf) -> None:
-        """Sleep; the parameters are those of :meth:`wait`."""
+        """Sleep until the deadline, in seconds since the epoch."""
         self.wait(threading.Event(), seconds, deadline)
 
     async def async_sleep(self, seconds: float, deadline: float = math.inf) -> None:
-        """Sleep in an event loop."""
+        """Sleep in an event loop.
+
+        The deadline of the polling does not shorten the pause; it tells a clock that skips pauses how far it may skip.
+        """
         await asyncio.sleep(max(0.0, seconds))
 
     async def wait_for(self, work: Awaitable[T], seconds: float) -> T:

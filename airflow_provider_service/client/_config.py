@@ -154,7 +154,11 @@ class ServiceConfig(BaseModel):
     @field_validator("proxies")
     @classmethod
     def _proxy_addresses(cls, value: dict[str, SecretStr] | None) -> dict[str, SecretStr] | None:
-        return value and {_proxied(name): SecretStr(_proxy(one.get_secret_value())) for name, one in value.items()}
+        if not all(map(_PROXIED.fullmatch, value or ())):
+            raise ValueError(
+                "must have the names http, https or all, or one of these with a host, such as https://host"
+            )
+        return value and {name: SecretStr(_proxy(address.get_secret_value())) for name, address in value.items()}
 
     @field_validator("verify", "cert")
     @classmethod
@@ -220,18 +224,10 @@ def is_blank(value: Any) -> bool:
 
 
 def _holds_mask(value: Any) -> bool:
-    if isinstance(value, dict):
-        return any(map(_holds_mask, value.values()))
-    if isinstance(value, (list, tuple)):
-        return any(map(_holds_mask, value))
+    if isinstance(value, (dict, list, tuple)):
+        return any(map(_holds_mask, value.values() if isinstance(value, dict) else value))
     text = value.get_secret_value() if isinstance(value, SecretStr) else value
     return isinstance(text, str) and text.strip() == _MASK
-
-
-def _proxied(name: str) -> str:
-    if not _PROXIED.fullmatch(name):
-        raise ValueError("must have the names http, https or all, or one of these with a host, such as https://host")
-    return name
 
 
 def _proxy(address: str) -> str:

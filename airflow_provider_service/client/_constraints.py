@@ -1,13 +1,8 @@
-"""Which ids may become part of a path or an address. Users of the service can choose ids as freely as names.
+"""What the service allows: ids, columns, statuses and modes. Operators import it without the models of answers.
 
-A model keeps whatever id the service sent, so that one odd object does not make a list unusable. Only ids that pass the
-checks of this module become part of the path of a file, a member of an archive, an address or a definition.
-
-Names of a data table's columns: those that the service reserves, and the allowed form of all others.
-
-The statuses of an execution.
-
-The modes in which the MCP endpoint runs a workflow; operators import them without the models of answers.
+Users of the service can choose ids as freely as names. A model keeps whatever id the service sent, so that one odd
+object does not make a list unusable. Only ids that pass these checks become part of the path of a file, a member of an
+archive, an address or a definition.
 """
 
 from __future__ import annotations
@@ -21,6 +16,11 @@ from airflow_provider_service.client.errors import ServiceInputError
 
 #: How many characters an id, or a name in its place, may have.
 MAX_ID_CHARS = 300
+#: Why an id is refused.
+NOT_PLAIN = (
+    "cannot be used as an id: the service's ids consist of letters, digits, '-', '_' and '.'; others could lead out of "
+    "a folder or to another address"
+)
 
 # Compiled when they are first used, since every DAG file imports this module.
 # Ids that the service generates (16 letters and digits, UUIDs, numbers), and plain ones that people choose.
@@ -45,15 +45,8 @@ def plain_id(value: str) -> str:
 
 def is_addressable(value: str) -> bool:
     """Whether a text can be a segment of an address: a plain id, name of a role or package, or e-mail address."""
-    is_one = is_plain_id(value) or re.fullmatch(_NAME, value) or re.fullmatch(_EMAIL, value)
-    return bool(is_one) and len(value) <= MAX_ID_CHARS
-
-
-#: Why an id is refused.
-NOT_PLAIN = (
-    "cannot be used as an id: the service's ids consist of letters, digits, '-', '_' and '.'; others could lead out of "
-    "a folder or to another address"
-)
+    is_well_formed = is_plain_id(value) or re.fullmatch(_NAME, value) or re.fullmatch(_EMAIL, value)
+    return bool(is_well_formed) and len(value) <= MAX_ID_CHARS
 
 
 #: Columns that every row has and that cannot be written.
@@ -82,8 +75,7 @@ def require_row(row: object, place: str) -> None:
     """Refuse a row that cannot be inserted into any table."""
     if not isinstance(row, Mapping):
         raise ServiceInputError(
-            f"{place} is {type(row).__name__}, not a mapping of columns to values",
-            not_done="nothing was written",
+            f"{place} is {type(row).__name__}, not a mapping of columns to values", not_done="nothing was written"
         )
     require_writable(row, place)
 
@@ -107,10 +99,10 @@ def require_sortable(sort_by: str, columns: Iterable[str]) -> None:
             f"sort_by must be a column, then ':asc' or ':desc', such as 'id:desc', not {shown(sort_by)}; "
             "nothing was sent"
         )
-    known = [*columns, *SYSTEM_COLUMNS]
-    if name.strip() not in known:
+    sortable = [*columns, *SYSTEM_COLUMNS]
+    if name.strip() not in sortable:
         raise ServiceInputError(
-            f"sort_by names the column {shown(name)}, which the table lacks; it has {', '.join(known)}; "
+            f"sort_by names the column {shown(name)}, which the table lacks; it has {', '.join(sortable)}; "
             "nothing was sent"
         )
 

@@ -1,4 +1,4 @@
-"""Compare a workflow with its exported definition."""
+"""Read the exported definition of a workflow, and compare the workflow with it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from airflow_provider_service.client.resources._workflows import Workflow, writa
 
 _REQUIRED = ("name", "nodes", "connections")
 _IN_NODES: Mapping[str, type] = {"name": str, "type": str, "parameters": Mapping, "credentials": Mapping}
-# An empty list is accepted in their place: languages in which both are one type write an empty mapping like that.
-_MAPPINGS_IN_NODES = tuple(name for name, kind in _IN_NODES.items() if kind is Mapping)
 _KINDS: Mapping[type, str] = {str: "text", list: "a list", Mapping: "a mapping"}
 # Values that the service fills in where a node omits them.
 _GENERATED_IN_NODES = ("id", "webhookId")
@@ -111,7 +109,8 @@ def _odd(place: str, value: object, kind: type) -> Iterator[str]:
 
 
 def _with_mappings(node: Mapping[str, Any]) -> dict[str, Any]:
-    return {**node, **{name: {} for name in _MAPPINGS_IN_NODES if node.get(name) == []}}
+    # Languages in which both are one type write an empty mapping as an empty list.
+    return {**node, **{name: {} for name, kind in _IN_NODES.items() if kind is Mapping and node.get(name) == []}}
 
 
 def credential_reference(value: Any) -> Any:
@@ -125,22 +124,21 @@ def credential_reference(value: Any) -> Any:
 
 def _as_sent(node: Mapping[str, Any]) -> dict[str, Any]:
     """A node without the ids that it leaves empty, which the service would fill in anew at each update."""
-    sent = {name: one for name, one in _with_mappings(node).items() if one or name not in _GENERATED_IN_NODES}
+    sent = {name: value for name, value in _with_mappings(node).items() if value or name not in _GENERATED_IN_NODES}
     if isinstance(credentials := sent.get("credentials"), Mapping):
-        sent["credentials"] = {kind: credential_reference(one) for kind, one in credentials.items()}
+        sent["credentials"] = {kind: credential_reference(value) for kind, value in credentials.items()}
     return sent
 
 
 def with_known_ids(nodes: Iterable[Mapping[str, Any]], before: Workflow) -> list[dict[str, Any]]:
     """Give each node the ids of the existing node with its name: a new webhook id would mean a new address."""
-    known = {str(node.get("name")): node for node in (running(before).get("nodes") or ())}
+    nodes_before = {str(node.get("name")): node for node in (running(before).get("nodes") or ())}
     filled = []
     for node in nodes:
-        existing = known.get(str(node.get("name")), {})
+        existing = nodes_before.get(str(node.get("name")), {})
         is_same = existing.get("type") == node.get("type")
-        filled.append(
-            {**{name: existing[name] for name in _GENERATED_IN_NODES if is_same and existing.get(name)}, **node}
-        )
+        ids = {name: existing[name] for name in _GENERATED_IN_NODES if is_same and existing.get(name)}
+        filled.append({**ids, **node})
     return filled
 
 
@@ -180,8 +178,8 @@ def with_defaults(settings: Mapping[str, Any] | None, existing: Mapping[str, Any
 
 def with_removals(wanted: Mapping[str, Any], existing: Workflow, fields: Iterable[str]) -> dict[str, Any]:
     """Add an empty value for each of the fields that the workflow has and the definition lacks, to remove it."""
-    held = writable(existing)
-    return {**{name: _EMPTY[name] for name in fields if held.get(name)}, **wanted}
+    current = writable(existing)
+    return {**{name: _EMPTY[name] for name in fields if current.get(name)}, **wanted}
 
 
 def settings_that_stay(settings: Mapping[str, Any] | None, existing: Mapping[str, Any] | None) -> list[str]:
@@ -193,13 +191,14 @@ def settings_that_stay(settings: Mapping[str, Any] | None, existing: Mapping[str
 def settings_not_kept(settings: Mapping[str, Any], existing: Mapping[str, Any] | None) -> list[str]:
     """Return the names of the settings that the service accepts without storing them, as far as this is known."""
     may_be_kept = _LICENSED_SETTING in (existing or {})
-    return [one for one in settings if one in _SETTINGS_NOT_KEPT or (one == _LICENSED_SETTING and not may_be_kept)]
+    not_kept = (*_SETTINGS_NOT_KEPT, *(() if may_be_kept else (_LICENSED_SETTING,)))
+    return [name for name in settings if name in not_kept]
 
 
 def are_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two workflows are the same in every field that an update accepts, except for their static data."""
-    every = {name: other.get(name) for name in (one.keys() | other.keys()) - {"staticData"}}
-    return _are_as_defined(one, {**every, "settings": with_defaults(other.get("settings"), one.get("settings"))})
+    wanted = {name: other.get(name) for name in (one.keys() | other.keys()) - {"staticData"}}
+    return _are_as_defined(one, {**wanted, "settings": with_defaults(other.get("settings"), one.get("settings"))})
 
 
 def _are_as_defined(current: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
@@ -218,8 +217,7 @@ def _same_settings(current: Any, wanted: Mapping[str, Any]) -> bool:
 
 
 def _same_nodes(current: Any, wanted: Any) -> bool:
-    nodes, others = current or [], wanted or []
-    return len(nodes) == len(others) and all(map(_same_node, nodes, others))
+    return len(current or ()) == len(wanted or ()) and all(map(_same_node, current or (), wanted or ()))
 
 
 def _same_node(current: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
@@ -230,31 +228,24 @@ def _same_node(current: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 def _comparable(node: Mapping[str, Any], wanted: Mapping[str, Any]) -> Any:
     """A node without display data; a credential is reduced to its id, or to its name if none is wanted by its id."""
-    held, named = node.get("credentials") or {}, wanted.get("credentials") or {}
-    reduced = (
-        {kind: _credential(one, named.get(kind)) for kind, one in held.items()}
-        if _is_map(held) and _is_map(named)
-        else held
-    )
-    return without_caches({**_NODE_DEFAULTS, **node, "credentials": reduced})
+    credentials, named = node.get("credentials") or {}, wanted.get("credentials") or {}
+    if isinstance(credentials, Mapping) and isinstance(named, Mapping):
+        credentials = {kind: _credential(credential, named.get(kind)) for kind, credential in credentials.items()}
+    return without_caches({**_NODE_DEFAULTS, **node, "credentials": credentials})
 
 
-def _credential(one: Any, wanted: Any) -> Any:
-    if not _is_map(one) or not _is_map(wanted):
-        return one
-    return one.get("id" if wanted.get("id") else "name")
+def _credential(credential: Any, wanted: Any) -> Any:
+    if not isinstance(credential, Mapping) or not isinstance(wanted, Mapping):
+        return credential
+    return credential.get("id" if wanted.get("id") else "name")
 
 
 def without_caches(value: Any) -> Any:
     """A value of a node without the display data that the editor adds to references to other objects."""
     if isinstance(value, Mapping):
-        shown = CACHED_IN_LOCATORS if "__rl" in value else ()
-        return {name: without_caches(inner) for name, inner in value.items() if name not in shown}
+        cached = CACHED_IN_LOCATORS if "__rl" in value else ()
+        return {name: without_caches(inner) for name, inner in value.items() if name not in cached}
     return [*map(without_caches, value)] if isinstance(value, list) else value
-
-
-def _is_map(value: Any) -> bool:
-    return isinstance(value, Mapping)
 
 
 _SAME = {"nodes": _same_nodes, "settings": _same_settings}

@@ -12,23 +12,19 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from airflow_provider_service.client.errors import (
-    ServiceApiError,
-    ServiceConflictError,
-    ServiceInputError,
-    ServiceInvalidRequestError,
-    ServiceLookupError,
-)
+from airflow_provider_service.client import errors
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
-    from airflow_provider_service.client.resources._credentials import Credential
-    from airflow_provider_service.client.resources._data_tables import DataTable
-    from airflow_provider_service.client.resources._folders import FolderItem
-    from airflow_provider_service.client.resources._projects import Project
-    from airflow_provider_service.client.resources._tags import Tag
-    from airflow_provider_service.client.resources._variables import Variable
-    from airflow_provider_service.client.resources._workflows import Workflow
+    from airflow_provider_service.client.models import (
+        Credential,
+        DataTable,
+        FolderItem,
+        Project,
+        Tag,
+        Variable,
+        Workflow,
+    )
 
 #: Separates the names of nested folders, which cannot contain it.
 FOLDER_SEPARATOR = "/"
@@ -66,7 +62,7 @@ class _Kind(Generic[Found]):
         """Find the object with exactly this name; if several have it, the error says where they are."""
         matches = self.named(client, name, project_id, **filters)
         if len(matches) > 1:
-            raise ServiceLookupError(
+            raise errors.ServiceLookupError(
                 f"there is more than one {self._words(project_id)} named {name!r}: ids "
                 f"{self._described(client, matches)}; say which one by id or project"
             )
@@ -80,10 +76,10 @@ class _Kind(Generic[Found]):
         try:
             listed = islice(self.listed(client, None, project_id, **filters), _MAX_COMPARED)
             similar = _similar(name, map(self.name_of, listed))
-        except ServiceApiError:  # the name itself was looked up successfully, so that is the error to report
+        except errors.ServiceApiError:  # the name itself was looked up successfully, so that is the error to report
             similar = []
         hint = f"; {' or '.join(map(repr, similar))} differs only in upper and lower case or in blanks"
-        raise ServiceLookupError(
+        raise errors.ServiceLookupError(
             f"there is no {self._words(project_id)} named {name!r} at {client.transport.config.base_url}, or this key "
             f"may not see it, because it sees only what its user may see{hint if similar else ''}"
         )
@@ -138,7 +134,7 @@ def _projects_of_workflows(client: Resources, workflows: Sequence[Workflow]) -> 
     for workflow in workflows:
         try:
             shared = client.workflows.get(workflow.id, exclude_pinned_data=True).shared
-        except (ServiceApiError, ServiceInputError):  # the service can have sent an id that is not valid
+        except (errors.ServiceApiError, errors.ServiceInputError):  # the service can have sent an id that is not valid
             shared = workflow.shared
         places = [{**place, "name": (place.get("project") or {}).get("name")} for place in shared or ()]
         yield owner_of(places, "projectId")
@@ -174,7 +170,7 @@ def _projects_of_data_tables(client: Resources, tables: Sequence[DataTable]) -> 
     names: dict[str, str] = {}
     for table in tables:
         if not names:
-            with suppress(ServiceApiError):  # the plan or the rights of the key may not allow it
+            with suppress(errors.ServiceApiError):  # the plan or the rights of the key may not allow it
                 names.update((project.id, project.name) for project in client.projects.list())
         yield table.project_id, names.get(table.project_id or "")
 
@@ -196,11 +192,13 @@ def create_tag(client: Resources, name: str) -> tuple[Tag, bool]:
     """Create a tag, or find the one of that name; return it, and whether it was created."""
     try:
         return client.tags.create(name), True
-    except ServiceConflictError:
+    except errors.ServiceConflictError:
         # The service strips spaces from names, and gives the same answer if a name is taken, empty or too long.
         found = _TAG.find(client, name.strip())
         if found is None:
-            raise ServiceInputError(f"{name!r} cannot be the name of a tag: it must have 1 to 24 characters") from None
+            raise errors.ServiceInputError(
+                f"{name!r} cannot be the name of a tag: it must have 1 to 24 characters"
+            ) from None
         return found, False
 
 
@@ -229,7 +227,7 @@ def create_variable(client: Resources, key: str, value: str, *, project_id: str 
     """Create a variable; if someone else has just created one with the key, return that one, else None."""
     try:
         client.variables.create(key, value, project_id=project_id)
-    except ServiceInvalidRequestError:
+    except errors.ServiceInvalidRequestError:
         found = find_variable(client, key, project_id=project_id)
         if found is None:
             raise

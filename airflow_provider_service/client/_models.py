@@ -1,10 +1,6 @@
 """The base of all models: the names on the wire are aliases, unknown fields are kept, and nothing is lost on output.
 
-Reading dates and times from text.
-
-JSON null as an argument.
-
-Webhooks: the nodes that start a workflow, and their answers.
+With it, what several resources share: dates and times, numbers, JSON null, and webhooks with their answers.
 """
 
 from __future__ import annotations
@@ -117,7 +113,7 @@ class WebhookTrigger(NamedTuple):
     def path_parameters(self) -> tuple[str, ...]:
         """Names of the parameters in the path, in their order."""
         segments = self.path.split("/")
-        return tuple(dict.fromkeys(one[1:] for one in segments if one.startswith(PARAMETER_MARK)))
+        return tuple(dict.fromkeys(part[1:] for part in segments if part.startswith(PARAMETER_MARK)))
 
     @property
     def has_body(self) -> bool:

@@ -1,14 +1,9 @@
-"""Prepare external values so that a message can show them.
-
-Limit the depth of nested values, so that recursive functions do not exceed the limit of Python.
-
-Read data that can have any shape: what has another one than expected counts as empty.
-"""
+"""Values from outside, of any shape: show them in messages, limit their depth, and take odd ones for empty."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 MAX_SHOWN_CHARS = 100
@@ -44,16 +39,13 @@ def is_too_deep(value: Any, levels: int = MAX_NESTING) -> bool:
     level = [value] if _is_container(value) else []
     for _ in range(levels):
         # Each value once, because many places can share one.
-        level = [*{id(inner): inner for one in level for inner in _inside(one) if _is_container(inner)}.values()]
+        inner = (item for outer in level for item in (outer.values() if isinstance(outer, Mapping) else outer))
+        level = [*{id(item): item for item in inner if _is_container(item)}.values()]
     return bool(level)
 
 
 def _is_container(value: Any) -> bool:
     return isinstance(value, (Mapping, list, tuple))
-
-
-def _inside(value: Any) -> Iterable[Any]:
-    return value.values() if isinstance(value, Mapping) else value
 
 
 def list_or_empty(value: Any) -> list[Any]:

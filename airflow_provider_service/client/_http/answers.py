@@ -283,57 +283,51 @@ def _describe_one(scope: str) -> str:
 
 # What each version of n8n added, according to its published contracts.
 _ADDED = {
-    "2.3": ("PATCH /credentials/{}",),
-    "2.7": (
-        "GET /data-tables",
-        "POST /data-tables",
-        "GET /data-tables/{}",
-        "PATCH /data-tables/{}",
-        "DELETE /data-tables/{}",
-        "GET /data-tables/{}/rows",
-        "POST /data-tables/{}/rows",
-        "PATCH /data-tables/{}/rows/update",
-        "POST /data-tables/{}/rows/upsert",
-        "DELETE /data-tables/{}/rows/delete",
-    ),
-    "2.8": ("GET /credentials", "GET /projects/{}/users"),
-    "2.10": ("POST /executions/{}/stop", "POST /executions/stop", "GET /executions/{}/tags", "PUT /executions/{}/tags"),
-    "2.14": ("GET /discover",),
-    "2.15": ("POST /workflows/{}/archive", "POST /workflows/{}/unarchive"),
-    "2.16": (
-        "GET /community-packages",
-        "POST /community-packages",
-        "PATCH /community-packages/{}",
-        "DELETE /community-packages/{}",
-        "GET /executions?redactExecutionData",
-        "GET /executions/{}?redactExecutionData",
-    ),
-    "2.17": ("GET /insights/summary", "GET /users?offset"),
-    "2.20": (
-        "GET /credentials/{}",
-        "POST /credentials/{}/test",
-        "GET /data-tables/{}/columns",
-        "POST /data-tables/{}/columns",
-        "PATCH /data-tables/{}/columns/{}",
-        "DELETE /data-tables/{}/columns/{}",
-        "GET /projects/{}/folders",
-        "POST /projects/{}/folders",
-        "GET /projects/{}/folders/{}",
-        "PATCH /projects/{}/folders/{}",
-        "DELETE /projects/{}/folders/{}",
-    ),
-    "2.30": (
-        "DELETE /data-tables/{}/rows/clear",
-        "GET /executions?ignoreDataSizeLimit",
-        "GET /executions/{}?ignoreDataSizeLimit",
-    ),
-    "2.33": ("POST /workflows/{}/publish", "POST /workflows/{}/unpublish", "GET /workflows/{}/history"),
-    "2.35": ("PUT /workflows/{}?publishIfActive",),
-    "2.36": ("GET /workflows?offset",),
-    "2.37": ("GET /executions?startedAfter", "GET /executions?startedBefore"),
-    "2.39": ("GET /source-control/status", "POST /source-control/push", "GET /workflows/{}/versions/{}"),
+    "2.3": {"/credentials/{}": "PATCH"},
+    "2.7": {
+        "/data-tables": "GET POST",
+        "/data-tables/{}": "GET PATCH DELETE",
+        "/data-tables/{}/rows": "GET POST",
+        "/data-tables/{}/rows/update": "PATCH",
+        "/data-tables/{}/rows/upsert": "POST",
+        "/data-tables/{}/rows/delete": "DELETE",
+    },
+    "2.8": {"/credentials": "GET", "/projects/{}/users": "GET"},
+    "2.10": {"/executions/{}/stop": "POST", "/executions/stop": "POST", "/executions/{}/tags": "GET PUT"},
+    "2.14": {"/discover": "GET"},
+    "2.15": {"/workflows/{}/archive": "POST", "/workflows/{}/unarchive": "POST"},
+    "2.16": {
+        "/community-packages": "GET POST",
+        "/community-packages/{}": "PATCH DELETE",
+        "/executions?redactExecutionData": "GET",
+        "/executions/{}?redactExecutionData": "GET",
+    },
+    "2.17": {"/insights/summary": "GET", "/users?offset": "GET"},
+    "2.20": {
+        "/credentials/{}": "GET",
+        "/credentials/{}/test": "POST",
+        "/data-tables/{}/columns": "GET POST",
+        "/data-tables/{}/columns/{}": "PATCH DELETE",
+        "/projects/{}/folders": "GET POST",
+        "/projects/{}/folders/{}": "GET PATCH DELETE",
+    },
+    "2.30": {
+        "/data-tables/{}/rows/clear": "DELETE",
+        "/executions?ignoreDataSizeLimit": "GET",
+        "/executions/{}?ignoreDataSizeLimit": "GET",
+    },
+    "2.33": {"/workflows/{}/publish": "POST", "/workflows/{}/unpublish": "POST", "/workflows/{}/history": "GET"},
+    "2.35": {"/workflows/{}?publishIfActive": "PUT"},
+    "2.36": {"/workflows?offset": "GET"},
+    "2.37": {"/executions?startedAfter": "GET", "/executions?startedBefore": "GET"},
+    "2.39": {"/source-control/status": "GET", "/source-control/push": "POST", "/workflows/{}/versions/{}": "GET"},
 }
-_SINCE = {name: version for version, names in _ADDED.items() for name in names}
+_SINCE = {
+    f"{method} {path}": version
+    for version, paths in _ADDED.items()
+    for path, methods in paths.items()
+    for method in methods.split()
+}
 
 
 def since(method: str, path: str, parameter: str | None = None) -> str | None:

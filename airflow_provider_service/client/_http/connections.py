@@ -47,13 +47,13 @@ _CERTIFICATE_REFUSED = re.compile("ALERT.*(CERTIFICATE|UNKNOWN_CA)")
 
 
 class Deadline:
-    """The moment by which something must have ended."""
+    """The moment, some seconds from now, by which something must have ended."""
 
     def __init__(self, seconds: float) -> None:
         self._end = clock().monotonic() + min(seconds, MAX_SECONDS)
 
     def left(self) -> float:
-        """Seconds that are left."""
+        """Seconds that are left; a TimeoutError if there are none."""
         seconds = self._end - clock().monotonic()
         if seconds <= 0:
             raise TimeoutError("timed out")

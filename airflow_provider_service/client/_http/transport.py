@@ -193,23 +193,15 @@ class Transport:
         return _retrying(repeatable, self._start_seconds, stopped)(send)
 
     def _form(self, payload: Mapping[str, Any], files: Sequence[FilePart]) -> MultipartBody:
-        limit, size = self.config.max_files_mib, sum(part.size for part in files)
-        if size > limit * MEBIBYTE:
-            raise ServiceInputError(
-                f"the files have {size:,} bytes, but the server accepts {limit:g} MiB (its N8N_FORMDATA_FILE_SIZE_MAX; "
-                "the connection's extra 'max_files_mib'); nothing was sent"
-            )
+        size, limit = sum(part.size for part in files), self.config.max_files_mib
+        _check_size(f"files have {size:,}", size, limit, "N8N_FORMDATA_FILE_SIZE_MAX", "max_files_mib")
         return MultipartBody({name: text_of(value) for name, value in payload.items() if value is not None}, files)
 
     def _limited_body(self, payload: Any) -> bytes:
         body = json_body(payload)
-        limit = self.config.max_payload_mib
         # The server would answer as if the workflow had been executed and had failed.
-        if len(body) > limit * MEBIBYTE:
-            raise ServiceInputError(
-                f"the payload has {len(body):,} bytes, but the server accepts {limit:g} MiB (its N8N_PAYLOAD_SIZE_MAX; "
-                "the connection's extra 'max_payload_mib'); nothing was sent"
-            )
+        limit = self.config.max_payload_mib
+        _check_size(f"payload has {len(body):,}", len(body), limit, "N8N_PAYLOAD_SIZE_MAX", "max_payload_mib")
         return body
 
     def probe(self, path: str) -> int | None:
@@ -288,6 +280,14 @@ def _retrying(
 def _check_timeout(timeout: float | None) -> None:
     if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0):
         raise ServiceInputError(f"timeout must be a number of seconds above 0, not {shown(timeout)}; nothing was sent")
+
+
+def _check_size(what: str, size: int, mebibytes: float, variable: str, extra: str) -> None:
+    if size > mebibytes * MEBIBYTE:
+        raise ServiceInputError(
+            f"the {what} bytes, but the server accepts {mebibytes:g} MiB (its {variable}; the connection's extra "
+            f"{extra!r}); nothing was sent"
+        )
 
 
 def _log_retry(said: set[object], level: int, state: RetryCallState) -> None:

@@ -6,16 +6,10 @@ import threading
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from airflow_provider_service.client import errors
 from airflow_provider_service.client._constraints import MODES, Mode
 from airflow_provider_service.client._http.transport import MCP_PATH, Transport
 from airflow_provider_service.client._values import shown
-from airflow_provider_service.client.errors import (
-    ServiceApiError,
-    ServiceInvalidRequestError,
-    ServiceNotFoundError,
-    ServiceNotOfferedError,
-    ServiceRunNotStartedError,
-)
 from airflow_provider_service.client.resources._base import Resource, require, without_none
 
 
@@ -111,18 +105,18 @@ class Mcp(Resource):
             return
         try:
             self._transport.call_mcp(_TOOL, _PROBE, repeatable=True, timeout=timeout, stopped=stopped)
-        except ServiceInvalidRequestError as refused:
+        except errors.ServiceInvalidRequestError as refused:
             if "executionMode" not in (refused.server_message or ""):
                 raise
             self._has_modes = True
             return
-        except ServiceNotFoundError:
+        except errors.ServiceNotFoundError:
             pass
-        except ServiceApiError as error:
+        except errors.ServiceApiError as error:
             if error.not_processed:
                 raise
-            raise ServiceRunNotStartedError(f"{error}; nothing was started") from None
-        raise ServiceNotOfferedError(
+            raise errors.ServiceRunNotStartedError(f"{error}; nothing was started") from None
+        raise errors.ServiceNotOfferedError(
             "the server's MCP endpoint is an older one, which chooses the trigger itself",
             method="POST",
             path=MCP_PATH,
