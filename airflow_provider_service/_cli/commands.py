@@ -14,10 +14,7 @@ _STATUSES_OF_PLANS = f"{_STATUSES}; with --detailed-exitcode, 3 if there are cha
 
 
 class Option(NamedTuple):
-    """An option or an argument of a command.
-
-    :param settings: the arguments of ``ArgumentParser.add_argument``.
-    """
+    """An option or an argument of a command."""
 
     flags: tuple[str, ...]
     settings: dict[str, Any]

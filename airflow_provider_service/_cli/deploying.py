@@ -54,10 +54,7 @@ def deploy(
     *,
     preview: bool,
 ) -> int:
-    """Make a plan, show it and, unless this is a preview, carry it out; return the exit status.
-
-    :param url: page of the target instance.
-    """
+    """Make a plan, show it and, unless this is a preview, carry it out; return the exit status."""
     from airflow_provider_service._core.instances.apply import deployed, plan_report
     from airflow_provider_service._core.instances.plan import make_plan
 
@@ -94,10 +91,7 @@ def workflows_page(hook: ServiceHook) -> str:
 
 
 def check_arguments(arguments: argparse.Namespace, *references: Reference) -> None:
-    """Check, before anything is sent, that the arguments fit each other, and that the report can be written.
-
-    :raises UsageError: an argument cannot be used.
-    """
+    """Check, before anything is sent, that the arguments fit each other, and that the report can be written."""
     with checking(arguments):
         for reference in references:
             reference.check(arguments, are_rendered=True)
@@ -107,10 +101,7 @@ def check_arguments(arguments: argparse.Namespace, *references: Reference) -> No
 
 
 def read_mapping(arguments: argparse.Namespace) -> InstanceMapping:
-    """Read the mapping of names from the file of ``--mapping``.
-
-    :raises UsageError: the file cannot be read, or is not such a mapping.
-    """
+    """Read the mapping of names from the file of ``--mapping``."""
     from airflow_provider_service._core.instances.mapping import InstanceMapping
 
     with checking(arguments):
@@ -118,10 +109,7 @@ def read_mapping(arguments: argparse.Namespace) -> InstanceMapping:
 
 
 def read_record(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Read the name of a deployment's record, and whether to archive missing workflows, as arguments of a target.
-
-    :raises UsageError: the name is invalid, or is required.
-    """
+    """Read the name of a deployment's record, and whether to archive missing workflows, as arguments of a target."""
     from airflow_provider_service._core.instances.deployment_record import require_deployment_name
 
     name, archive_missing = arguments.deployment_name, arguments.archive_missing
@@ -132,10 +120,7 @@ def read_record(arguments: argparse.Namespace) -> dict[str, Any]:
 
 @contextmanager
 def checking(arguments: argparse.Namespace) -> Iterator[None]:
-    """Turn errors about arguments into usage errors, which name the options instead of the arguments of operators.
-
-    :raises UsageError: an argument cannot be used.
-    """
+    """Turn errors about arguments into usage errors, which name the options instead of the arguments of operators."""
     try:
         yield
     except ServiceInputError as error:

@@ -34,12 +34,6 @@ def connected(screen: Screen, conn_id: str | None, uri: str | None, *, option: s
 
     A URI or the environment variables become an Airflow connection of this process, so that the same code reads all of
     them. Airflow reads its database only for connections that the environment does not define.
-
-    :param conn_id: id of an Airflow connection; None for that of the URI or the environment.
-    :param uri: the connection itself.
-    :param option: prefix of the names of the two options; with a prefix, the environment is ignored.
-    :raises UsageError: an option is empty, or it is not clear which instance is meant.
-    :raises ServiceConfigError: the connection does not exist or cannot be used.
     """
     from airflow_provider_service.hooks.service import ServiceHook
 
@@ -108,12 +102,7 @@ _WITH_STORED_CONNECTIONS = ("_AIRFLOW_PROCESS_CONTEXT", "server")
 
 
 def perform(name: str, arguments: argparse.Namespace) -> int:
-    """Perform a command.
-
-    :param name: name of the command.
-    :returns: the exit status: 0 if it succeeded, 1 if it failed, 2 if its usage was wrong; for a plan with
-        ``--detailed-exitcode``, 3 if there are changes.
-    """
+    """Perform a command."""
     screen = Screen(as_json=arguments.json)
     with (
         _interruptible(screen),

@@ -99,10 +99,7 @@ def _wait(
 
 
 def show_end(screen: Screen, outcome: Outcome, more: dict[str, Any]) -> int:
-    """Show how an execution ended, and return the exit status.
-
-    :param more: further values for the JSON result.
-    """
+    """Show how an execution ended, and return the exit status."""
     has_succeeded = outcome.verdict == "succeeded"
     message = outcome.message[:1].upper() + outcome.message[1:]
     if has_succeeded:
@@ -159,11 +156,7 @@ class NodeLines:
 
 
 def wait_for(execution_id: str, *, poll_interval: float, timeout: float = inf) -> Wait:
-    """Return a wait that begins now.
-
-    :param poll_interval: seconds between two polls.
-    :param timeout: seconds after which the wait is over.
-    """
+    """Return a wait that begins now."""
     return Wait(
         execution_id=execution_id,
         service_conn_id="",

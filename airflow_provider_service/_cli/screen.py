@@ -33,10 +33,7 @@ class UsageError(Exception):
 
 
 def require_text(name: str, value: object) -> None:
-    """Refuse an option whose value is empty, as from a variable of a script that is not set.
-
-    :raises UsageError: it is.
-    """
+    """Refuse an option whose value is empty, as from a variable of a script that is not set."""
     if isinstance(value, str) and not value.strip():
         raise UsageError(f"--{name.replace('_', '-')} must not be empty")
 
@@ -46,10 +43,7 @@ class DeclinedError(Exception):
 
 
 class Screen:
-    """The output of a command. Texts may come from anybody: they are made printable, and keys in them are masked.
-
-    :param as_json: whether the standard output contains only the result as JSON.
-    """
+    """The output of a command. Texts may come from anybody: they are made printable, and keys in them are masked."""
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
@@ -80,23 +74,14 @@ class Screen:
             print(text, file=self._output, flush=True)
 
     def require_answer(self, *, yes: bool) -> None:
-        """Refuse to begin if a confirmation is needed but there is no terminal.
-
-        :param yes: whether ``--yes`` has confirmed already.
-        :raises UsageError: nobody can confirm.
-        """
+        """Refuse to begin if a confirmation is needed but there is no terminal."""
         if not yes and not sys.stdin.isatty():
             raise UsageError(
                 "there is no terminal on which to ask for confirmation, so --yes is required; nothing was done"
             )
 
     def confirm(self, question: str, *, yes: bool) -> None:
-        """Ask before something is changed.
-
-        :param yes: whether ``--yes`` has confirmed already.
-        :raises UsageError: there is no terminal.
-        :raises DeclinedError: the answer is not yes.
-        """
+        """Ask before something is changed."""
         self.require_answer(yes=yes)
         if yes:
             return
@@ -204,12 +189,7 @@ def _print(console: Console, text: str, style: str | None) -> None:
 
 @contextmanager
 def progress_bar(steps: Sequence[str], console: Console | None = None) -> Iterator[Callable[[], None]]:
-    """Show a bar below the output, and remove it at the end; without a terminal, show nothing.
-
-    :param steps: a few words about each step.
-    :param console: console for all other output; None for the standard output.
-    :returns: a function to call after each step.
-    """
+    """Show a bar below the output, and remove it at the end; without a terminal, show nothing."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 

@@ -37,12 +37,7 @@ log = logging.getLogger(__name__)
 
 
 def apply_plan(plan: DeploymentPlan, target: DeploymentTarget) -> dict[str, str]:
-    """Carry out a plan. If anything fails, all changes are rolled back.
-
-    :returns: the ids of the workflows by name.
-    :raises ServiceDeploymentError: it failed; the message gives the reason, and names the objects that could not be
-        rolled back.
-    """
+    """Carry out a plan. If anything fails, all changes are rolled back."""
     return _Deployment(plan, target).carry_out()
 
 
@@ -93,10 +88,7 @@ class _Deployment:
         self._record()
 
     def _go_back(self, error: BaseException) -> None:
-        """Roll back.
-
-        :raises ServiceDeploymentError: the service failed; any other error is the caller's to raise.
-        """
+        """Roll back."""
         log.error("The deployment failed while %s; rolling back its changes", self._step)
         left = self._rollback.go()
         if isinstance(error, ServiceError):
@@ -118,10 +110,7 @@ class _Deployment:
                 self._rollback.note_tag(str(tag.id), name)
 
     def _begin(self, change: WorkflowChange) -> None:
-        """Before the first change of an existing workflow, note it for the rollback.
-
-        :raises ServiceError: somebody has changed it since the plan was made, and would lose that change.
-        """
+        """Before the first change of an existing workflow, note it for the rollback."""
         if change.before is None or change.workflow_id in self._begun:
             return
         if _state(self._client.workflows.get(change.workflow_id)) != _state(change.before):
@@ -244,13 +233,7 @@ _HAPPENED = {
 
 
 def deployed(plan: DeploymentPlan, target: DeploymentTarget, *, preview: bool) -> dict[str, Any]:
-    """Carry out a plan, all of it or nothing, unless this is a preview.
-
-    :returns: ``{"outcome", "created", "renamed", "updated", "published", "activated", "deactivated", "archived",
-        "unchanged", "workflow_ids"}``; the outcome is ``"deployed"``, ``"unchanged"`` or, for a preview, ``"planned"``.
-    :raises ServiceDeploymentError: it failed; the message gives the reason, and names the objects that could not be
-        rolled back.
-    """
+    """Carry out a plan, all of it or nothing, unless this is a preview."""
     if preview:
         return _result(plan, "planned", plan.known_ids)
     ids = apply_plan(plan, target)
@@ -265,11 +248,7 @@ def _result(plan: DeploymentPlan, outcome: str, ids: dict[str, str]) -> dict[str
 
 
 def plan_report(plan: DeploymentPlan, *, made_at: datetime, url: str) -> Report:
-    """Return the report on a plan.
-
-    :param made_at: date and time at which the plan was made.
-    :param url: page of the service to link to.
-    """
+    """Return the report on a plan."""
     counts = {action: len(names) for action, names in plan.by_action().items()}
     changed = len(plan.changed)
     return Report(

@@ -21,11 +21,7 @@ _MAX_SHOWN_LOCATIONS = 20
 
 @dataclass(frozen=True)
 class Audited:
-    """The findings of an audit.
-
-    :param reports: the answer of the service.
-    :param fail_on: the categories whose findings count as a failure.
-    """
+    """The findings of an audit."""
 
     reports: AuditReports
     fail_on: Sequence[str]
@@ -37,10 +33,7 @@ class Audited:
             yield from _lines(report)
 
     def write_report(self, path: str | None, *, made_at: datetime, base_url: str) -> str | None:
-        """Write the report to a file, if one is named, and return its address.
-
-        :param base_url: the server's address.
-        """
+        """Write the report to a file, if one is named, and return its address."""
         return write_report(path, lambda: audit_report(self.reports, self.fail_on, made_at=made_at, base_url=base_url))
 
     def to_result(self, *, report_path: str | None, url: str) -> dict[str, Any]:
@@ -70,16 +63,7 @@ def audit(
     report_path: str | None,
     timeout: timedelta | float,
 ) -> Audited:
-    """Audit an instance. Safe to repeat.
-
-    :param categories: categories to audit; None for all of them.
-    :param days_abandoned_workflow: days without an execution after which a workflow counts as abandoned; None for the
-        server's own default.
-    :param fail_on: categories whose findings count as a failure.
-    :param report_path: file for the report, which is only checked here, not written; None for no report.
-    :param timeout: seconds, or a timedelta, to wait for the answer.
-    :raises ServiceInputError: an argument is invalid; nothing was sent.
-    """
+    """Audit an instance. Safe to repeat."""
     seconds = read_seconds("timeout", timeout)
     days = None if days_abandoned_workflow is None else read_count("days_abandoned_workflow", days_abandoned_workflow)
     chosen = None if categories is None else _known("categories", categories)

@@ -76,12 +76,7 @@ _GUARDED = ("workflows", "credentials", "data_tables")
 
 
 def require_replaceable(address: str, counts: Mapping[str, int], service: str, *, allow_empty: bool) -> None:
-    """Refuse to replace a backup of the instance by one that holds nothing of a kind that the former holds.
-
-    :param address: path or address of the backup, which may not exist yet.
-    :param counts: numbers of objects in the new one, by kind.
-    :raises ServiceInputError: the new one lacks a kind.
-    """
+    """Refuse to replace a backup of the instance by one that holds nothing of a kind that the former holds."""
     folder, own = _folder_of(address)
     former = _read(folder, own, service) if exists("path", address) else None
     lost = _lost(counts, [former[1]] if former else [])
@@ -92,17 +87,7 @@ def require_replaceable(address: str, counts: Mapping[str, int], service: str, *
 def delete_older(
     address: str, keep: int, *, made_at: datetime, service: str, counts: Mapping[str, int], allow_empty: bool
 ) -> int:
-    """Delete the older backups of an instance in the folder of a new one. Safe to repeat.
-
-    :param address: path or address of the new backup, which is complete.
-    :param keep: number of backups of the instance to keep, including the new one. Only older ones are ever deleted.
-    :param made_at: when the new one was made, as its manifest says.
-    :param service: address of the instance, as the manifest says.
-    :param counts: numbers of objects in the new one, by kind.
-    :returns: the number of deleted backups.
-    :raises ServiceInputError: the folder cannot be listed, or some would be deleted that hold what the new one lacks.
-    :raises ServiceError: some could not be deleted.
-    """
+    """Delete the older backups of an instance in the folder of a new one. Safe to repeat."""
     folder, own = _folder_of(address)
     names = [name for name in folder.files(ENDING, depth=1) if name != own and not folder.is_link(name)]
     known = {name: one for name in names if (one := _read(folder, name, service)) is not None}
@@ -160,10 +145,7 @@ Key = tuple[str | None, str]
 
 
 class Inventory:
-    """Reads the contents of an instance, each kind only once.
-
-    :param client: client or hook of the instance.
-    """
+    """Reads the contents of an instance, each kind only once."""
 
     def __init__(self, client: Resources) -> None:
         self.client = client
@@ -307,15 +289,7 @@ def columns_of(table: DataTable) -> list[ColumnEntry]:
 
 @dataclass(frozen=True)
 class Backup:
-    """The result of a backup.
-
-    :param path: address of the archive.
-    :param size: its size in bytes.
-    :param sha256: its SHA-256 checksum.
-    :param counts: the number of backed-up objects, by kind.
-    :param gaps: objects that are not in it, and why.
-    :param deleted: the number of older backups that were deleted.
-    """
+    """The result of a backup."""
 
     path: str
     size: int
@@ -348,17 +322,6 @@ def write_backup(
     """Write a backup. Safe to repeat: it replaces the file once it is complete and has been read as for a restore.
 
     It is not a snapshot: an object that changes meanwhile is stored as it was when it was read.
-
-    :param client: client or hook of the instance.
-    :param path: path or address of the archive.
-    :param made_at: date and time, for the manifest.
-    :param service: address of the instance, for the manifest.
-    :param keep: number of backups of the instance to keep in the folder; older ones are deleted. None to keep all.
-    :param allow_empty: whether a backup is replaced or deleted even if the new one holds none of a kind that it holds.
-    :raises ServiceApiError: a call failed; the file is as it was before.
-    :raises ServiceInputError: the archive could not be restored, or would replace one that holds what it lacks; an
-        existing file is unchanged. Or it is complete, but older ones hold what it lacks; nothing was deleted.
-    :raises ServiceError: the backup is complete, but older ones could not be deleted.
     """
     address = address_of(path)
 
@@ -424,12 +387,7 @@ def counts_of(contents: Contents, workflows: int) -> dict[str, int]:
 def hashed_rows(
     client: Resources, table: DataTable, types: Mapping[str, str], file: IO[bytes] | None = None
 ) -> Hashing:
-    """Write the rows of a table, oldest first, as a backup stores them, and hash them.
-
-    :param types: types of the columns to write, by name.
-    :param file: the file to write to; None to only hash the rows.
-    :raises ServiceError: one of the columns no longer exists.
-    """
+    """Write the rows of a table, oldest first, as a backup stores them, and hash them."""
     hashing = Hashing(file)
     progress = Progress(f"Read of {table.name!r}")
     rows = progress.counting(with_columns(client.data_table_rows.list(table.id), table, types))

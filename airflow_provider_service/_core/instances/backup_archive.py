@@ -50,19 +50,13 @@ _NO_DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def require_archive(path: object) -> None:
-    """Refuse an invalid path for an archive.
-
-    :raises ServiceInputError: it is not a path, or does not end in ``.zip``.
-    """
+    """Refuse an invalid path for an archive."""
     require_path("path", path)
     require(str(path).endswith(ENDING), f"path must end in {ENDING}, not {str(path)!r}")
 
 
 class Hashing(io.RawIOBase):
-    """Counts and hashes the written data, and passes it on.
-
-    :param target: the file to write to; None to only count and hash.
-    """
+    """Counts and hashes the written data, and passes it on."""
 
     def __init__(self, target: IO[bytes] | None = None) -> None:
         self._target, self._digest = target, hashlib.sha256()
@@ -93,10 +87,7 @@ class Hashing(io.RawIOBase):
 
 
 class ArchiveWriter:
-    """Writes the members of an archive one after the other, and the manifest last.
-
-    :param file: the archive, which is written as a stream and never read.
-    """
+    """Writes the members of an archive one after the other, and the manifest last."""
 
     def __init__(self, file: IO[bytes]) -> None:
         #: Size and checksum of the archive itself.
@@ -106,10 +97,7 @@ class ArchiveWriter:
 
     @contextmanager
     def member(self, name: str) -> Iterator[Hashing]:
-        """Open the next member to write.
-
-        :raises ServiceInputError: the name leads out of the archive, or is already used.
-        """
+        """Open the next member to write."""
         if not stays_below(name) or name in self._members:
             raise ServiceInputError(f"{shown(name)} cannot be the name of another member of the archive")
         info = ZipInfo(name, _NO_DATE)
@@ -139,12 +127,7 @@ class ArchiveWriter:
 
 
 class ArchiveReader:
-    """Reads an archive, after comparing its list of members with its manifest.
-
-    :param file: the archive, which must be seekable.
-    :param max_bytes: maximum unpacked size of all members together, in bytes.
-    :raises ServiceInputError: it is not the archive of a backup, or is damaged, too large, or tampered with.
-    """
+    """Reads an archive, after comparing its list of members with its manifest."""
 
     def __init__(self, file: IO[bytes], *, max_bytes: int = MAX_UNPACKED_BYTES) -> None:
         size = file.seek(0, io.SEEK_END)
@@ -177,20 +160,14 @@ class ArchiveReader:
         return [name for name in self.manifest["members"] if name.startswith(f"{folder}/")]
 
     def read_json(self, name: str) -> Any:
-        """Read a member that holds JSON.
-
-        :raises ServiceInputError: there is no such member, or it is damaged, too large or not JSON.
-        """
+        """Read a member that holds JSON."""
         with self.reading(name) as file:
             _require(self._infos[name].file_size <= MAX_JSON_BYTES, f"{name} is too large")
             return _parsed(name, file.read())
 
     @contextmanager
     def reading(self, name: str) -> Iterator[IO[bytes]]:
-        """Open a member as a stream. Its size and checksum are verified at its end.
-
-        :raises ServiceInputError: there is no such member, or it is damaged.
-        """
+        """Open a member as a stream. Its size and checksum are verified at its end."""
         expected = self.manifest["members"].get(name)
         _require(expected is not None, f"it has no {shown(name)}")
         with _damage_named(name), self._zip.open(self._infos[name]) as member:

@@ -27,20 +27,13 @@ _NOTE = "n8n-nodes-base.stickyNote"
 
 
 def note_node(words: str, data: dict[str, Any]) -> dict[str, Any]:
-    """Return the only node of such a workflow.
-
-    :param words: one paragraph for the people who open the workflow.
-    :param data: what is stored, as JSON below it.
-    """
+    """Return the only node of such a workflow."""
     content = f"{words}\n\n{json.dumps(data, sort_keys=True)}"
     return {"name": "Note", "type": _NOTE, "typeVersion": 1, "position": [0, 0], "parameters": {"content": content}}
 
 
 def note_data(workflow: Workflow) -> Any:
-    """Return what is stored below the words of the note, whatever these are.
-
-    :raises ValueError: somebody has changed the workflow, so that nothing can be read.
-    """
+    """Return what is stored below the words of the note, whatever these are."""
     try:
         content = str((workflow.nodes or [])[0]["parameters"]["content"])
         return json.loads(content.partition("\n\n")[2])
@@ -66,11 +59,7 @@ def is_deployment_record(workflow: Workflow) -> bool:
 
 
 def require_deployment_name(name: str | None, *, archive_missing: bool) -> str | None:
-    """Check the name of a deployment, and return it without surrounding blanks.
-
-    :raises ServiceInputError: it cannot be part of a workflow's name, or is missing although ``archive_missing`` is
-        True.
-    """
+    """Check the name of a deployment, and return it without surrounding blanks."""
     if name is None:
         words = "only what earlier deployments of this name deployed is archived"
         require(not archive_missing, f"archive_missing=True needs deployment_name: {words}")
@@ -81,14 +70,7 @@ def require_deployment_name(name: str | None, *, archive_missing: bool) -> str |
 
 @dataclass(frozen=True)
 class DeploymentRecord:
-    """The workflows that earlier deployments with one name have deployed.
-
-    :param name: name of the workflow that is the record.
-    :param existing: that workflow; None if there is none with a signature by this connection's key.
-    :param recorded: the ids that it holds.
-    :param owned: the ids of the workflows that were deployed under this name only, and that still exist and are not
-        archived.
-    """
+    """The workflows that earlier deployments with one name have deployed."""
 
     client: Resources
     name: str

@@ -30,12 +30,7 @@ _MAX_NAMED = 20
 
 @dataclass(frozen=True)
 class DesiredStateChange:
-    """A change that brings one object to its declared state. It shows no secrets.
-
-    :param name: name of the object.
-    :param details: the parts of the object that change.
-    :param perform: makes the change. Safe to repeat.
-    """
+    """A change that brings one object to its declared state. It shows no secrets."""
 
     action: Action
     name: str
@@ -54,10 +49,7 @@ class DesiredStateChange:
 
 @dataclass(frozen=True)
 class DesiredStatePlan:
-    """The changes, in the order in which they are made: deletions come last.
-
-    :param unchanged: number of objects that are already as declared.
-    """
+    """The changes, in the order in which they are made: deletions come last."""
 
     changes: Sequence[DesiredStateChange]
     unchanged: int
@@ -69,12 +61,7 @@ class DesiredStatePlan:
 
 @dataclass(frozen=True)
 class Prune:
-    """Selects objects to delete unless they are declared: by exact names or a prefix, but never all objects.
-
-    :param names: exact names.
-    :param prefix: the prefix of names; None for none.
-    :param allow_empty: whether the prefix selects objects even if none is declared.
-    """
+    """Selects objects to delete unless they are declared: by exact names or a prefix, but never all objects."""
 
     names: frozenset[str] = frozenset()
     prefix: str | None = None
@@ -82,10 +69,7 @@ class Prune:
 
     @classmethod
     def of(cls, prune: bool, names: object, prefix: object, *, allow_empty: bool) -> Prune:
-        """Read the arguments ``prune``, ``prune_names`` and ``prune_prefix``.
-
-        :raises ServiceInputError: ``prune`` is True without names or a prefix, or False with some.
-        """
+        """Read the arguments ``prune``, ``prune_names`` and ``prune_prefix``."""
         is_named = names is not None or prefix is not None
         require(is_named or not prune, "prune=True needs prune_names or prune_prefix: nothing else is ever deleted")
         require(prune or not is_named, "prune_names and prune_prefix have no effect without prune=True")
@@ -96,13 +80,7 @@ class Prune:
     def deletions(
         self, existing: Iterable[Any], desired: Iterable[str], delete: Callable[[Resources, Any], object]
     ) -> list[DesiredStateChange]:
-        """Return the deletion of each selected object that is not declared.
-
-        :param existing: the existing objects; each has a name.
-        :param delete: deletes an object. If the object no longer exists, the error is ignored.
-        :raises ServiceInputError: a name is both declared and one of the names to delete, or nothing is declared and
-            the prefix selects objects.
-        """
+        """Return the deletion of each selected object that is not declared."""
         kept = set(desired)
         both = sorted(self.names & kept)
         require(not both, f"prune_names holds {', '.join(map(repr, both))}, which is declared as well")
@@ -150,12 +128,7 @@ class _RefusedError(Exception):
 
 
 def parsed(name: str, text: str) -> Any:
-    """Parse a text, and return its value; tracebacks do not show the text in it.
-
-    :param name: where the text is from, for messages.
-    :raises ServiceInputError: it is neither YAML nor JSON, is empty, holds a key twice or an unusual type, is nested
-        too deeply, or grows too large by its aliases.
-    """
+    """Parse a text, and return its value; tracebacks do not show the text in it."""
     problem = ""
     # Not raised while the error is handled: errors of the parsers show the text, which may hold secrets.
     try:
@@ -266,14 +239,7 @@ def _inside(node: yaml.Node) -> Iterable[yaml.Node]:
 
 
 def read_desired_state(name: str, value: object, path: object, *, path_argument: str = "path") -> Any:
-    """Read the desired state from an argument, or else from a file.
-
-    :param name: the argument, for messages. No message shows a value, which may be a secret.
-    :param value: a mapping or a list, or text in YAML or JSON.
-    :param path: path or address of a file with such text.
-    :param path_argument: the argument with the path, for messages.
-    :raises ServiceInputError: there is no text, or it cannot be read; the message says where.
-    """
+    """Read the desired state from an argument, or else from a file."""
     if value is not None:
         return parsed(name, value) if isinstance(value, str) else value
     if not isinstance(path, str):
@@ -291,29 +257,20 @@ def read_desired_state(name: str, value: object, path: object, *, path_argument:
 
 
 def named_values(name: str, value: object) -> Mapping[str, Any]:
-    """Return the desired state, which must map names to values.
-
-    :raises ServiceInputError: it does not.
-    """
+    """Return the desired state, which must map names to values."""
     require(isinstance(value, Mapping), f"{name} must be a mapping of names, not {type_of(value)}")
     assert isinstance(value, Mapping)  # noqa: S101 - for type checkers
     return dict(zip(names_in(name, list(value)), value.values(), strict=True))
 
 
 def require_short(kind: str, names: Iterable[str], max_chars: int) -> None:
-    """Refuse names that the service would refuse.
-
-    :raises ServiceInputError: a name is too long.
-    """
+    """Refuse names that the service would refuse."""
     too_long = [name for name in names if len(name) > max_chars]
     require(not too_long, f"the name of a {kind} has at most {max_chars} characters: {', '.join(map(repr, too_long))}")
 
 
 def names_in(name: str, names: Sequence[object]) -> list[str]:
-    """Return declared names without surrounding blanks, which the service removes as well.
-
-    :raises ServiceInputError: a name is not text, is empty, or occurs twice.
-    """
+    """Return declared names without surrounding blanks, which the service removes as well."""
     for one in names:
         if not isinstance(one, str) or not one.strip():
             refuse(f"each name in {name}", "text that is not empty", one)

@@ -57,10 +57,7 @@ Roles = Mapping[str, "str | None"]
 
 @dataclass(frozen=True)
 class _Members:
-    """The changes of a project's members: roles by email address, and addresses.
-
-    :param ids: the ids of their users by email address.
-    """
+    """The changes of a project's members: roles by email address, and addresses."""
 
     added: Mapping[str, str] = field(default_factory=dict)
     changed: Mapping[str, str] = field(default_factory=dict)
@@ -89,15 +86,7 @@ def plan_projects(
     *,
     find: Callable[[Resources, str], Project | None] = find_project,
 ) -> DesiredStatePlan:
-    """Plan the changes that bring team projects and their members to the declared state.
-
-    :param desired: the members of each project by its name: their roles by email address, and None for one who must not
-        be a member. Other members are kept.
-    :param find: finds a project by its name.
-    :raises ServiceInputError: a project cannot be brought to its declared state, or would be deleted although it is not
-        empty.
-    :raises ServiceLookupError: a declared member is not a user, or several projects have the same declared name.
-    """
+    """Plan the changes that bring team projects and their members to the declared state."""
     projects = {name: _roles(name, members) for name, members in named_values("projects", desired).items()}
     require_short("project", projects, MAX_PROJECT_CHARS)
     existing = {name: find(client, name) for name in projects}
@@ -211,10 +200,7 @@ MAX_TABLE_CHARS = 128
 
 
 def types_by_name(columns: Any) -> dict[str, str]:
-    """Read the declared columns of a table, which map names to types, or list ``{"name", "type"}``.
-
-    :raises ServiceInputError: a column has an invalid name or type, or a name occurs twice.
-    """
+    """Read the declared columns of a table, which map names to types, or list ``{"name", "type"}``."""
     pairs = (
         list(columns.items())
         if isinstance(columns, Mapping)
@@ -233,19 +219,13 @@ def types_by_name(columns: Any) -> dict[str, str]:
 
 
 def create_table(client: Resources, name: str, desired: Mapping[str, str], project_id: str | None) -> DataTable:
-    """Create a table with its declared columns.
-
-    :raises ServiceConflictError: the project has a table with this name.
-    """
+    """Create a table with its declared columns."""
     columns = [{"name": column, "type": kind} for column, kind in desired.items()]
     return client.data_tables.create(name, columns, project_id=project_id)
 
 
 def missing_columns(table: DataTable, desired: Mapping[str, str]) -> list[str]:
-    """Return the declared columns that a table lacks.
-
-    :raises ServiceInputError: the table has a declared column with another type, or in another case.
-    """
+    """Return the declared columns that a table lacks."""
     existing = {column.name: column.type for column in table.columns or ()}
     # The service answers with an internal error to a name that differs from an existing one only in case.
     folded = {name.casefold(): name for name in existing}
@@ -275,14 +255,7 @@ def add_columns(client: Resources, table: DataTable, desired: Mapping[str, str],
 
 
 def plan_data_tables(client: Resources, desired: Any, prune: Prune, *, project_id: str | None) -> DesiredStatePlan:
-    """Plan the changes that bring data tables and their columns to the declared state.
-
-    :param desired: the columns of each table by its name, as for :func:`types_by_name`.
-    :param project_id: id of the project of the tables; None to look them up in all projects, and to create missing ones
-        in the personal project of the key's user.
-    :raises ServiceInputError: a table or a column cannot have its declared state; the message names all of them.
-    :raises ServiceLookupError: several projects have a table of the same declared name.
-    """
+    """Plan the changes that bring data tables and their columns to the declared state."""
     tables = {name: types_by_name(columns) for name, columns in named_values("data_tables", desired).items()}
     require_short("data table", tables, MAX_TABLE_CHARS)
     existing = {name: find_data_table(client, name, project_id=project_id) for name in tables}
@@ -317,11 +290,7 @@ MAX_VALUE_CHARS = 1000
 
 
 def require_valid_variables(desired: Any) -> None:
-    """Refuse keys and values that the service would refuse.
-
-    :param desired: the values of variables by their keys.
-    :raises ServiceInputError: a key is not well formed, or a value is too long.
-    """
+    """Refuse keys and values that the service would refuse."""
     values = named_values("variables", desired)
     wrong = [key for key in values if not _KEY.fullmatch(key)]
     require(
@@ -337,12 +306,7 @@ def require_valid_variables(desired: Any) -> None:
 
 
 def plan_variables(client: Resources, desired: Any, prune: Prune, *, project_id: str | None) -> DesiredStatePlan:
-    """Plan the changes that bring the variables of a project, or of the whole instance, to the declared state.
-
-    :param desired: their values by their keys.
-    :param project_id: the project; None for the variables of the whole instance.
-    :raises ServiceInputError: a value is not text.
-    """
+    """Plan the changes that bring the variables of a project, or of the whole instance, to the declared state."""
     values = named_values("variables", desired)
     for key, value in values.items():
         require(
@@ -369,11 +333,7 @@ def _change(key: str, value: str, found: Variable | None, project_id: str | None
 
 
 def plan_tags(client: Resources, desired: Any, prune: Prune) -> DesiredStatePlan:
-    """Plan the changes that bring the tags to the declared state.
-
-    :param desired: their names.
-    :raises ServiceInputError: a name is not valid for a tag, or occurs twice.
-    """
+    """Plan the changes that bring the tags to the declared state."""
     names = names_in("tags", as_list("tags", desired))
     require_short("tag", names, MAX_TAG_CHARS)
     existing = list(client.tags.list())

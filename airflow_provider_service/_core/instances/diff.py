@@ -39,10 +39,7 @@ _PRIVATE_KEY = re.compile(r"-----BEGIN [\w ]{0,40}PRIVATE KEY.*?(?:-----END[\w ]
 
 
 def is_secret(name: str, *fields: Mapping[str, Any]) -> bool:
-    """Whether a field holds a secret by its name, or as the value of what the field ``name`` beside it names.
-
-    :param fields: the mappings that hold the field.
-    """
+    """Whether a field holds a secret by its name, or as the value of what the field ``name`` beside it names."""
     if name == "value":
         return any(_SECRET.search(str(one.get("name", ""))) for one in fields)
     # The credentials of a node are names and ids.
@@ -91,11 +88,7 @@ _MISSING = object()
 
 
 def changed_lines(before: Mapping[str, Any], desired: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the differences between the version that runs and the desired one.
-
-    :param before: the fields of the workflow that an update accepts.
-    :param desired: the fields to deploy. Missing fields do not change.
-    """
+    """Yield the differences between the version that runs and the desired one."""
     if before and before.get("name") != desired["name"]:
         yield f"renamed {before.get('name')!r} to {desired['name']!r}"
     if before and "description" in desired:

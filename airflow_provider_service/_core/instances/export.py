@@ -43,15 +43,7 @@ _LEFT_OUT_IF_EMPTY = ("description", "nodeGroups", "pinData")
 def to_export_format(
     workflow: Workflow, directory: Directory, *, pinned_data: bool = False, draft: bool = False
 ) -> dict[str, Any]:
-    """Convert a workflow to the form that it has in a file.
-
-    :param workflow: the workflow, read by its id; a list omits fields.
-    :param directory: the names of the instance's objects. An unknown object keeps its id.
-    :param pinned_data: whether the pinned data of the nodes is included.
-    :param draft: use the draft instead of the version that runs.
-    :returns: ``name``, ``active``, ``nodes``, ``connections``, ``settings``, ``tags`` and, unless
-        they are empty, ``description``, ``nodeGroups`` and ``pinData``.
-    """
+    """Convert a workflow to the form that it has in a file."""
     whole = writable(workflow) if draft else running(workflow)
     content = {name: value for name, value in whole.items() if name not in _VOLATILE}
     if not pinned_data:
@@ -91,12 +83,6 @@ def remove_stale_files(
     """Remove the files of workflows that this export has not written, with their files of code.
 
     A file without the id of a workflow has never been exported, so it stays. Safe to repeat.
-
-    :param written: the paths of the workflows' files, by their ids.
-    :param kept: the paths of the files of code that the export has written.
-    :param allow_empty: whether an export of no workflow removes files as well.
-    :returns: the paths of the removed files.
-    :raises ServiceInputError: nothing was exported, and there are files to remove.
     """
     removed, others = [], _others(stored, written)
     require_source(
@@ -171,12 +157,7 @@ def _is_removed(stored: StoredFolder, path: str) -> bool:
 
 
 class ExportSelection(NamedTuple):
-    """Selects workflows of an instance; archived ones are never selected.
-
-    :param names: exact names; None for all.
-    :param tag_name: only those with this tag.
-    :param project_id: only those of this project.
-    """
+    """Selects workflows of an instance; archived ones are never selected."""
 
     names: Sequence[str] | None = None
     tag_name: str | None = None
@@ -184,20 +165,12 @@ class ExportSelection(NamedTuple):
 
     @classmethod
     def of(cls, arguments: Any, client: Resources) -> ExportSelection:
-        """Return the selection that arguments make.
-
-        :param arguments: object with ``workflow_names`` and the arguments of the tag and the project as attributes.
-        :raises ServiceLookupError: no tag or project has the name, or several do.
-        """
+        """Return the selection that arguments make."""
         names = None if arguments.workflow_names is None else as_texts("workflow_names", arguments.workflow_names)
         return cls(names, tag_name_in(arguments, client), PROJECT.id_in(arguments, client))
 
     def workflows(self, client: Resources) -> list[Workflow]:
-        """Return the selected workflows as the service lists them, sorted by name.
-
-        :raises ServiceLookupError: no workflow has one of the names, or several do.
-        :raises ServiceInputError: a workflow that is named does not have the tag.
-        """
+        """Return the selected workflows as the service lists them, sorted by name."""
         listed = workflows_with_tag(client, self.tag_name, project_id=self.project_id)
         kept = (one for one in listed if not one.is_archived and not is_deployment_record(one))
         found = sorted(kept, key=lambda one: (one.name, one.id))
@@ -222,12 +195,7 @@ class Exported(NamedTuple):
 def exported(
     client: Resources, selection: ExportSelection, *, pinned_data: bool = False, left_out: Gaps | None = None
 ) -> Iterator[Exported]:
-    """Read the selected workflows, as definitions for files.
-
-    :param pinned_data: whether the pinned data of the nodes is included.
-    :param left_out: collects the workflows that cannot be read by their ids; None to refuse them.
-    :raises ServiceInputError: a workflow cannot be read by its id.
-    """
+    """Read the selected workflows, as definitions for files."""
     directory = UnambiguousDirectory(client)
     gaps = Gaps() if left_out is None else left_out
     readable = [one.id for one in gaps.addressable("workflow", selection.workflows(client))]
@@ -242,12 +210,7 @@ def exported(
 
 
 def export_folder(arguments: Any, client: Resources) -> dict[str, Any]:
-    """Write the workflows that arguments select into a folder. Safe to repeat.
-
-    :param arguments: object with the arguments of :meth:`ExportSelection.of` as attributes, and ``path``,
-        ``code_files``, ``pinned_data``, ``remove_stale`` and ``allow_empty``.
-    :returns: ``{"path", "workflows", "files", "left_out", "removed"}``.
-    """
+    """Write the workflows that arguments select into a folder. Safe to repeat."""
     left_out = Gaps()
     workflows = exported(
         client,
@@ -267,12 +230,7 @@ def export_folder(arguments: Any, client: Resources) -> dict[str, Any]:
 
 
 def to_promote(arguments: Any, client: Resources) -> list[Source]:
-    """Read the workflows that arguments select for another instance.
-
-    :param arguments: as for :meth:`ExportSelection.of` and :func:`require_selection`.
-    :param client: client or hook of the instance to read from.
-    :raises ServiceInputError: nothing is selected, or nothing is found and ``arguments.allow_empty`` is False.
-    """
+    """Read the workflows that arguments select for another instance."""
     require_selection(arguments)
     every = exported(client, ExportSelection.of(arguments, client))
     found = [Source(one.definition, one.workflow_id, removes=("description",)) for one in every]
@@ -281,10 +239,7 @@ def to_promote(arguments: Any, client: Resources) -> list[Source]:
 
 
 def require_selection(arguments: Any) -> None:
-    """Refuse a promotion of everything.
-
-    :raises ServiceInputError: nothing is selected.
-    """
+    """Refuse a promotion of everything."""
     names = ("workflow_names", *OPTIONAL_TAG.fields, *PROJECT.fields)
     selects = any(getattr(arguments, name) is not None for name in names)
     require(selects, "give workflow_names, a tag or a project of the source")
@@ -295,12 +250,6 @@ def destination_project_id(
 ) -> str | None:
     """The target project of a promotion: the one in the arguments, or else the one to which the source's project is
     mapped.
-
-    :param arguments: object with the arguments of both projects as attributes.
-    :param source: client or hook of the instance to read from.
-    :param client: client or hook of the instance to deploy to.
-    :param projects: names of the projects to deploy to, by those of the source.
-    :raises ServiceLookupError: there is no such project, or several have its name.
     """
     found = OPTIONAL_DESTINATION_PROJECT.id_in(arguments, client)
     if found is not None or not projects:
@@ -322,14 +271,7 @@ def write_folder(
     remove_stale: bool = False,
     allow_empty: bool = False,
 ) -> tuple[dict[str, str], list[str]]:
-    """Write workflows into a folder, one file per workflow. Safe to repeat; other files of the folder are not changed.
-
-    :param folder: a path, or an address of object storage; it is created if it does not exist.
-    :param code_files: whether to write the code of nodes to separate files, in a folder beside the workflow's file.
-    :param remove_stale: whether to remove exported files of other workflows, and of these under former names.
-    :param allow_empty: whether to remove files even if there is no workflow to write.
-    :returns: the address of each file, by the id of its workflow; and the paths of the files that were removed.
-    """
+    """Write workflows into a folder, one file per workflow. Safe to repeat; other files of the folder are not changed."""
     stored = StoredFolder("path", folder)
     stored.make()
     addresses: dict[str, str] = {}

@@ -46,12 +46,7 @@ class InstanceMapping:
 
     @classmethod
     def read(cls, mapping: object, path: object) -> InstanceMapping:
-        """Read a mapping from an argument or a file; without either, it is empty.
-
-        :param mapping: a mapping, or text in YAML or JSON.
-        :param path: path or address of a file with such text.
-        :raises ServiceInputError: it cannot be read or is not such a mapping; the message names every problem.
-        """
+        """Read a mapping from an argument or a file; without either, it is empty."""
         if mapping is None and path is None:
             return cls()
         given = _plain(read_desired_state("mapping", mapping, path, path_argument="mapping_path"))
@@ -66,11 +61,7 @@ class InstanceMapping:
 
 
 class MappedNames:
-    """Replaces names and values with those of the target instance.
-
-    :param mapping: the names and values.
-    :param name_by_id: names of the workflows to write, by the ids that others may refer to.
-    """
+    """Replaces names and values with those of the target instance."""
 
     def __init__(self, mapping: InstanceMapping, name_by_id: Names) -> None:
         self._mapping, self._name_by_id = mapping, name_by_id
@@ -79,10 +70,7 @@ class MappedNames:
         self.problems: list[str] = []
 
     def name(self, kind: str, name: str) -> str:
-        """Return the name of an object in the target instance.
-
-        :param kind: a field of :class:`InstanceMapping`.
-        """
+        """Return the name of an object in the target instance."""
         self._used.add((kind, name))
         names: Names = getattr(self._mapping, kind)
         return names.get(name, name)
@@ -97,11 +85,7 @@ class MappedNames:
         return source._replace(definition={**content, "name": new}, label=None)
 
     def definition(self, workflow: str, definition: Mapping[str, Any], *, may_lack: bool = False) -> dict[str, Any]:
-        """Return a definition with the names and values of the target instance, but with its own name.
-
-        :param workflow: name of the workflow.
-        :param may_lack: whether nodes and parameters in the mapping may be missing from the definition.
-        """
+        """Return a definition with the names and values of the target instance, but with its own name."""
         mapped = with_references(definition, self._named)
         if mapped.get("tags") is not None:
             mapped["tags"] = sorted({self.name("tags", one) for one in tag_names(mapped)})
@@ -181,10 +165,7 @@ def _is_name(value: object) -> bool:
 
 
 def _with_value(nodes: Sequence[Any], name: str, path: str, value: Any) -> list[Any]:
-    """Return the nodes with one parameter changed.
-
-    :raises LookupError: there is no such node or parameter, or the parameter does not have a single value.
-    """
+    """Return the nodes with one parameter changed."""
     if not any(isinstance(node, Mapping) and node.get("name") == name for node in nodes):
         raise LookupError(name)
     return [

@@ -29,20 +29,13 @@ _MAX_CHARS = 128
 
 
 def name_with_id(name: str, object_id: str) -> str:
-    """Return the name of a workflow or project with its id appended.
-
-    :raises ServiceInputError: the id is not plain.
-    """
+    """Return the name of a workflow or project with its id appended."""
     suffix = f" ({plain_id(object_id)})"
     return name[: _MAX_CHARS - len(suffix)] + suffix
 
 
 def distinct_names(names: Mapping[str, str]) -> dict[str, str]:
-    """Return the names by id, with the ids appended to names that several objects have.
-
-    :param names: the names of workflows or projects by their ids.
-    :raises ServiceInputError: an id that becomes part of a name is not plain.
-    """
+    """Return the names by id, with the ids appended to names that several objects have."""
     distinct, with_id = dict(names), set[str]()
     # A name with an id may in turn be the name of another object, which then gets its own id appended.
     while shared := repeated(distinct.values()):
@@ -52,13 +45,7 @@ def distinct_names(names: Mapping[str, str]) -> dict[str, str]:
 
 
 class Matches:
-    """Finds the workflows that definitions are for. Another instance has other ids, so an unknown id is ignored.
-
-    :param sources: the definitions.
-    :param directory: the names of the instance's objects.
-    :param known_ids: ids of workflows that are already known, by the names of their sources; any other workflow with
-        such a name is a different one.
-    """
+    """Finds the workflows that definitions are for. Another instance has other ids, so an unknown id is ignored."""
 
     def __init__(self, sources: Sequence[Source], directory: Directory, known_ids: Mapping[str, str]) -> None:
         self._directory = directory
@@ -118,14 +105,7 @@ def _listed(entries: Sequence[Entry]) -> str:
 
 
 class Resolver:
-    """Finds objects of an instance by their names.
-
-    :param client: client or hook of the instance.
-    :param directory: the names of its objects.
-    :param names: names of all workflows that are deployed together.
-    :param name_by_id: names of the definitions with an id, by that id; other definitions may refer to it.
-    :param renamed: new names of existing workflows, by their ids; definitions must not use the old names.
-    """
+    """Finds objects of an instance by their names."""
 
     def __init__(
         self,
@@ -143,12 +123,7 @@ class Resolver:
         self.problems: list[str] = []
 
     def resolve(self, named: Named, workflow: str, used: set[str]) -> Named:
-        """Return the object as this instance has it.
-
-        :param workflow: the workflow whose definition names it, for messages.
-        :param used: what the workflow already uses, as in :func:`used_ids`; an id of it is preferred if several objects
-            have the name, and kept if no object has it.
-        """
+        """Return the object as this instance has it."""
         if named.is_kept:
             return named
         # A name beside an id is only for display, and may be outdated.

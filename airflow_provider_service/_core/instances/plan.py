@@ -50,18 +50,7 @@ UNCHANGED = "unchanged"
 
 @dataclass(frozen=True)
 class WorkflowChange:
-    """The planned actions on one workflow.
-
-    :param name: name of the workflow.
-    :param workflow_id: its id; for a new one, a token that stands for the id in ``desired``.
-    :param actions: actions on it; empty if it is up to date.
-    :param diff: the changes, as lines.
-    :param desired: the fields to write, with the ids of this instance; empty if its content does not change.
-    :param before: the existing workflow; None if it does not exist yet.
-    :param tags: names of the tags to set; None if they do not change.
-    :param folder_id: id of the folder in which to create it.
-    :param project_id: id of the project in which to create it; None for the personal project of the key's user.
-    """
+    """The planned actions on one workflow."""
 
     name: str
     workflow_id: str
@@ -85,14 +74,7 @@ class WorkflowChange:
 
 @dataclass(frozen=True)
 class DeploymentPlan:
-    """The changes of a deployment.
-
-    :param changes: one for each definition; workflows that are called come before their callers.
-    :param new_tags: names of the tags to create.
-    :param leaving: one for each workflow to archive; callers come before the workflows that they call.
-    :param record: the workflows that earlier deployments with the same name have deployed; None without a record.
-    :param not_kept: how many definitions have a setting that the service does not keep, by its name.
-    """
+    """The changes of a deployment."""
 
     changes: Sequence[WorkflowChange]
     new_tags: tuple[str, ...] = ()
@@ -116,10 +98,7 @@ class DeploymentPlan:
         return bool(self.changed) or self._record_differs
 
     def owned_ids(self, ids: Mapping[str, str]) -> set[str]:
-        """Return the ids to record, including those of workflows without a definition that are not archived.
-
-        :param ids: ids of the created workflows, by the tokens that stand for them.
-        """
+        """Return the ids to record, including those of workflows without a definition that are not archived."""
         kept = self.record.owned if self.record else frozenset[str]()
         deployed = {ids.get(one.workflow_id, one.workflow_id) for one in self.changes}
         return deployed | (kept - {one.workflow_id for one in self.leaving})
@@ -162,10 +141,7 @@ class DeploymentPlan:
 
 
 def refuse_all(problems: Sequence[str]) -> None:
-    """Refuse a deployment if it has problems, and name all of them.
-
-    :raises ServiceInputError: there are problems.
-    """
+    """Refuse a deployment if it has problems, and name all of them."""
     if problems:
         listed = "\n".join(f"- {one}" for one in dict.fromkeys(problems))
         raise ServiceInputError(f"the workflows cannot be deployed, and nothing was written:\n{listed}")
@@ -187,10 +163,7 @@ def _named_in(definition: Mapping[str, Any]) -> set[str]:
 
 
 def in_order(calls: Mapping[str, set[str]]) -> list[str]:
-    """Sort workflows so that each comes after those that it calls, unless they call each other.
-
-    :param calls: the workflows that each one calls.
-    """
+    """Sort workflows so that each comes after those that it calls, unless they call each other."""
     done: list[str] = []
     open_ones: set[str] = set()
 
@@ -235,22 +208,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class DeploymentTarget:
-    """The instance to deploy to, and how its objects are found.
-
-    :param client: client or hook of the instance.
-    :param project_id: project in which to look up workflows and the objects that they name, and in which to create new
-        ones; None to look in all projects and create in the personal project of the key's user.
-    :param folder_id: folder in which to create workflows, unless their definition names one.
-    :param project_ids: projects in which to create workflows, by the names of the workflows, where they are not
-        ``project_id``.
-    :param planned: objects that do not exist yet, but will before the plan is carried out.
-    :param workflow_ids: known ids of workflows, by the names of their sources; the others are looked up by name among
-        the rest.
-    :param deployment_name: name of the record of deployed workflows in the instance; None for no record.
-    :param archive_missing: whether to archive workflows that were deployed under this name and no longer have a
-        definition.
-    :param mapping: names and values that differ between the definitions and the instance.
-    """
+    """The instance to deploy to, and how its objects are found."""
 
     client: Resources
     project_id: str | None = None
@@ -264,12 +222,7 @@ class DeploymentTarget:
 
 
 def make_plan(sources: Sequence[Source], target: DeploymentTarget, *, activate: bool | None = None) -> DeploymentPlan:
-    """Compare definitions with the workflows of an instance. Nothing is written.
-
-    :param activate: whether the workflows are active afterwards; None for the value in each definition, or else the
-        current state.
-    :raises ServiceInputError: the definitions cannot be deployed to this instance; the message names every problem.
-    """
+    """Compare definitions with the workflows of an instance. Nothing is written."""
     return _Planner(sources, target, activate).plan()
 
 
@@ -435,15 +388,7 @@ def _archived(before: Workflow) -> WorkflowChange:
 
 @dataclass(frozen=True)
 class _State:
-    """The state of a workflow, compared with the desired one.
-
-    :param exists: whether the workflow exists.
-    :param is_renamed: whether it gets another name.
-    :param was_active: whether it is active now.
-    :param is_active: whether it is active afterwards.
-    :param is_held: whether its draft equals the definition.
-    :param runs: whether it is active, and the version that runs equals the definition.
-    """
+    """The state of a workflow, compared with the desired one."""
 
     exists: bool
     is_renamed: bool

@@ -40,15 +40,7 @@ _NO_WORKFLOW = ("", "DEFAULT")
 
 @dataclass(frozen=True)
 class Named:
-    """Another object, as a definition names it.
-
-    :param kind: kind of the object.
-    :param id: its id; None if only its name is known.
-    :param name: its name; None if only its id is known.
-    :param place: where the definition names it, in words.
-    :param type: type of the credential.
-    :param is_kept: whether the service itself finds the object by its name, so that no id has to be found.
-    """
+    """Another object, as a definition names it."""
 
     kind: Kind
     id: str | None
@@ -182,10 +174,7 @@ def _settings(settings: Mapping[str, Any], replace: Replace) -> dict[str, Any]:
 
 
 class Entry(NamedTuple):
-    """An object of an instance.
-
-    :param type: type of a credential.
-    """
+    """An object of an instance."""
 
     id: str
     name: str
@@ -198,12 +187,7 @@ def new_token() -> str:
 
 
 class Directory:
-    """The names and ids of an instance's objects.
-
-    :param client: client or hook of the service.
-    :param project_id: project in which to look up workflows, credentials and tables; None for all.
-    :param planned: objects that do not exist yet, but will before they are needed.
-    """
+    """The names and ids of an instance's objects."""
 
     def __init__(
         self,

@@ -47,14 +47,7 @@ _MAX_NAMED = 20
 
 @dataclass(frozen=True)
 class RestorePlan:
-    """The changes of a restore.
-
-    :param objects: the changes to all objects except workflows, by kind, in the order in which they are made.
-    :param workflows: the plan for the workflows.
-    :param drafts: names of the workflows whose drafts are written as well.
-    :param left: names of differing objects that stay unchanged, by kind.
-    :param gaps: objects that cannot be restored to this instance, and why.
-    """
+    """The changes of a restore."""
 
     objects: Mapping[str, DesiredStatePlan]
     workflows: DeploymentPlan
@@ -85,10 +78,7 @@ class RestorePlan:
         return {**found, WORKFLOWS: {**workflows, "left": left}}
 
     def to_result(self, *, preview: bool) -> dict[str, Any]:
-        """Return a summary of the restore, as a task returns it.
-
-        :param preview: whether the plan was not carried out.
-        """
+        """Return a summary of the restore, as a task returns it."""
         return {
             "outcome": "planned" if preview else ("unchanged" if self.is_empty else "restored"),
             "counts": self.counts(),
@@ -109,14 +99,7 @@ class RestorePlan:
 
 @dataclass
 class Restore:
-    """A restore of a backup into an instance.
-
-    :param client: client or hook of the instance.
-    :param backup: the backup, which has been checked completely.
-    :param on_conflict: how to treat existing objects that differ.
-    :param activate: whether the workflows are active afterwards; None for their state in the backup.
-    :param allow_empty: whether all rows of a table are deleted if the backup holds none of it.
-    """
+    """A restore of a backup into an instance."""
 
     client: Resources
     backup: StoredBackup
@@ -126,11 +109,7 @@ class Restore:
     _planned: dict[Kind, list[Entry]] = field(default_factory=dict, init=False)
 
     def plan(self) -> RestorePlan:
-        """Compare the backup with the instance. Nothing is written.
-
-        :raises ServiceInputError: an object differs and ``on_conflict`` is ``"fail"``, or the backup cannot be restored
-            to this instance; the message names every problem.
-        """
+        """Compare the backup with the instance. Nothing is written."""
         begun = Record(self.client, self.backup.digest).read()
         if begun is not None:
             log.info("An earlier attempt began this restore; this one finishes what that was to create or change")
@@ -164,9 +143,6 @@ class Restore:
         """Carry out a plan, and compare the instance with the backup afterwards.
 
         Objects are created and changed one after the other; workflows come last, all or nothing.
-
-        :raises ServiceDeploymentError: the workflows could not be deployed, and were rolled back.
-        :raises ServiceError: the instance differs from the backup, although the service accepted every change.
         """
         record = Record(self.client, self.backup.digest)
         if plan.is_empty:
@@ -222,11 +198,7 @@ class Restore:
     def _plan_workflows(
         self, keeps: Collection[str] = (), may_update: Collection[str] | None = None
     ) -> tuple[DeploymentPlan, list[str]]:
-        """Return the plan for the workflows, and the names of those that differ and stay unchanged.
-
-        :param keeps: names of workflows that stay unchanged.
-        :param may_update: names of the only existing workflows that may be changed; None for all others.
-        """
+        """Return the plan for the workflows, and the names of those that differ and stay unchanged."""
         existing, stored = Directory(self.client).workflows, self.backup.workflows
         known = self._known_ids(existing)
         others = Counter(one.name for one in existing.values() if one.id not in known.values())
@@ -340,10 +312,7 @@ def _require_possible(plan: RestorePlan) -> None:
 
 
 def backup_report(backup: Backup, *, made_at: datetime, url: str) -> Report:
-    """Return the report on a backup.
-
-    :param url: page of the service to link to.
-    """
+    """Return the report on a backup."""
     return Report(
         title="Backup",
         message=f"The backup was written to {backup.path}.",
@@ -359,11 +328,7 @@ def backup_report(backup: Backup, *, made_at: datetime, url: str) -> Report:
 
 
 def restore_report(plan: RestorePlan, manifest: Mapping[str, Any], *, made_at: datetime, url: str) -> Report:
-    """Return the report on the plan of a restore.
-
-    :param manifest: the manifest of the archive.
-    :param url: page of the service to link to.
-    """
+    """Return the report on the plan of a restore."""
     counts = plan.counts()
     return Report(
         title="Plan of a restore",

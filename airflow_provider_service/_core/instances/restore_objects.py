@@ -39,11 +39,7 @@ _NOTHING = Prune()
 
 
 class ObjectsPlan:
-    """Compares a backup with an instance, and plans the changes that bring the instance in line with it.
-
-    :param backup: the backup.
-    :param inventory: the contents of the instance.
-    """
+    """Compares a backup with an instance, and plans the changes that bring the instance in line with it."""
 
     def __init__(self, backup: StoredBackup, inventory: Inventory) -> None:
         self._contents, self._backup = backup.contents, backup
@@ -248,9 +244,6 @@ def _find_table(existing: Inventory, entry: TableEntry, stored: Sequence[TableEn
     """Find the data table of an instance that an entry of a backup describes.
 
     Personal projects of several users may have tables of the same name, which the ids tell apart.
-
-    :param stored: all tables of the backup: those of others are not taken for this one if they have its name.
-    :raises ServiceInputError: there are several tables of its name.
     """
     project = _project_in(existing, entry.project)
     tables = [one for (owner, _), one in (existing.data_tables or {}).items() if owner == project]

@@ -48,15 +48,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 @dataclass(frozen=True)
 class StoredWorkflow:
-    """A workflow of a backup.
-
-    :param id: the id that it had; None to find it only by its name.
-    :param name: its unique name: its name, followed by its id if others have the same name. An instance without the id
-        finds and creates it under this name.
-    :param definition: the version that runs.
-    :param draft: its draft, if that differs.
-    :param project: name of its team project.
-    """
+    """A workflow of a backup."""
 
     id: str | None
     name: str
@@ -65,10 +57,7 @@ class StoredWorkflow:
     project: str | None
 
     def source(self, *, is_known: bool) -> Source:
-        """Return the definition to deploy.
-
-        :param is_known: whether the instance has a workflow with its id.
-        """
+        """Return the definition to deploy."""
         place = f"workflow {self.id or self.name} of the backup"
         return Source(self._named(self.definition, is_known), place, self.name, removes=REMOVED)
 
@@ -82,15 +71,7 @@ class StoredWorkflow:
 
 @dataclass(frozen=True)
 class StoredBackup:
-    """A backup that has been checked completely.
-
-    :param archive: the open archive, for the rows.
-    :param contents: everything except workflows and rows.
-    :param workflows: the workflows by their unique names.
-    :param tables: all data tables of the archive, even if only some are restored, or under new names.
-    :param scope: the selected part of the archive and its new names, as text; empty for the whole archive without new
-        names.
-    """
+    """A backup that has been checked completely."""
 
     archive: ArchiveReader
     contents: Contents
@@ -105,10 +86,7 @@ class StoredBackup:
         return hashlib.sha256(f"{digest}{self.scope}".encode()).hexdigest() if self.scope else digest
 
     def rows(self, table: TableEntry) -> Generator[SourceRow, None, None]:
-        """Yield the rows of a table, oldest first, with one in memory at a time.
-
-        :raises ServiceInputError: the archive has been changed since it was checked.
-        """
+        """Yield the rows of a table, oldest first, with one in memory at a time."""
         with self.archive.reading(table.file) as file:
             yield from JsonLinesFormat().read(file)
 
@@ -119,12 +97,7 @@ class StoredBackup:
 
 @contextmanager
 def opened_backup(path: str, *, max_bytes: int) -> Iterator[StoredBackup]:
-    """Open the archive of a backup, and check all its contents.
-
-    :param path: path or address of the archive.
-    :param max_bytes: maximum unpacked size, in bytes.
-    :raises ServiceInputError: there is no such file, or it is not a backup that can be restored.
-    """
+    """Open the archive of a backup, and check all its contents."""
     require_archive(path)
     try:
         with reading("path", path) as file:
@@ -134,10 +107,7 @@ def opened_backup(path: str, *, max_bytes: int) -> Iterator[StoredBackup]:
 
 
 def read_backup(archive: ArchiveReader) -> StoredBackup:
-    """Read and check the whole backup, including all rows.
-
-    :raises ServiceInputError: something is damaged, malformed or inconsistent with the rest.
-    """
+    """Read and check the whole backup, including all rows."""
     contents = _model(Contents, archive, CONTENTS)
     entries = [_model(WorkflowEntry, archive, name) for name in archive.names(WORKFLOWS)]
     tables = contents.data_tables or []
@@ -176,10 +146,7 @@ def problem_of_workflow(entry: WorkflowEntry) -> str | None:
 
 
 def problem_of_table(name: str, columns: Any) -> str | None:
-    """Return why a data table cannot be restored, in words; None if it can be.
-
-    :param columns: as for :func:`types_by_name`.
-    """
+    """Return why a data table cannot be restored, in words; None if it can be."""
     if not name.strip():
         return "it has no name"
     try:
@@ -224,12 +191,7 @@ KINDS = ("tags", "projects", "variables", "credentials", "data_tables", WORKFLOW
 
 @dataclass(frozen=True)
 class RestoreScope:
-    """The part of a backup to restore, and its new names.
-
-    :param kinds: the kinds of objects; None for all.
-    :param names: the names of objects of these kinds; None for all.
-    :param mapping: names and values that differ between the backup and the instance.
-    """
+    """The part of a backup to restore, and its new names."""
 
     kinds: Sequence[str] | None
     names: Sequence[str] | None
@@ -237,21 +199,14 @@ class RestoreScope:
 
     @classmethod
     def read(cls, kinds: object, names: object, mapping: InstanceMapping) -> RestoreScope:
-        """Read the scope from arguments.
-
-        :raises ServiceInputError: a kind is unknown, or an argument is not a list, or is empty.
-        """
+        """Read the scope from arguments."""
         wanted, named = _selection("kinds", kinds), _selection("names", names)
         for one in wanted or ():
             require_choice("each of kinds", one, KINDS)
         return cls(wanted, named, mapping)
 
     def of(self, backup: StoredBackup) -> StoredBackup:
-        """Return the part of a backup to restore, with its new names.
-
-        :raises ServiceInputError: a selected object is not in the backup, several objects would get the same name, or a
-            node or parameter in the mapping does not exist.
-        """
+        """Return the part of a backup to restore, with its new names."""
         if self == RestoreScope(None, None, InstanceMapping()):
             return backup
         scope = json.dumps(asdict(self), sort_keys=True)

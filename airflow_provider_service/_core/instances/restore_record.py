@@ -32,20 +32,13 @@ def is_record(workflow: Workflow) -> bool:
 
 
 class Record:
-    """The record of one restore in one instance.
-
-    :param client: client or hook of the instance.
-    :param digest: identifies the contents of the backup; each backup has its own record.
-    """
+    """The record of one restore in one instance."""
 
     def __init__(self, client: Resources, digest: str) -> None:
         self._client, self._name = client, _NAME + digest[:_DIGEST_CHARS]
 
     def read(self) -> Mapping[str, Sequence[str]] | None:
-        """Return the names of the objects to create or change, by kind; None if no restore has begun.
-
-        :raises ServiceInputError: somebody has changed the record.
-        """
+        """Return the names of the objects to create or change, by kind; None if no restore has begun."""
         found = self._found()
         if not found:
             return None

@@ -51,12 +51,7 @@ REFUSALS = (ServiceConflictError, ServiceInvalidRequestError)
 
 
 class Rollback:
-    """Records the changes of a deployment before they are made, and rolls them back.
-
-    :param client: client or hook of the instance.
-    :param writer: the writer of the deployment.
-    :param known_ids: ids of workflows that existed before, whatever their names are.
-    """
+    """Records the changes of a deployment before they are made, and rolls them back."""
 
     def __init__(self, client: Resources, writer: Writer, known_ids: frozenset[str] = frozenset()) -> None:
         self._client, self._writer, self._known_ids = client, writer, known_ids
@@ -96,10 +91,7 @@ class Rollback:
         self._tags[tag_id] = name
 
     def go(self) -> list[str]:
-        """Roll back all changes, as far as possible.
-
-        :returns: the objects that could not be rolled back, with the reasons.
-        """
+        """Roll back all changes, as far as possible."""
         left: list[str] = []
         # Callers were changed last; they are rolled back first, so that they never call a missing workflow.
         refused = self._restore_each(reversed(self._changes), left)
@@ -248,10 +240,7 @@ _DELETE_PAUSE_SECONDS = 0.25
 
 
 class Writer:
-    """Writes workflows.
-
-    :param client: client or hook of the instance.
-    """
+    """Writes workflows."""
 
     def __init__(self, client: Resources) -> None:
         self._client = client
@@ -302,10 +291,7 @@ class Writer:
 
 
 def with_ids(desired: Mapping[str, Any], ids: Mapping[str, str]) -> dict[str, Any]:
-    """Return a definition with the tokens in it replaced by the ids that they stand for.
-
-    :raises ServiceInputError: an id is not plain, so it could change more than a value.
-    """
+    """Return a definition with the tokens in it replaced by the ids that they stand for."""
     text = json.dumps(desired)
     for token, workflow_id in ids.items():
         text = text.replace(token, plain_id(workflow_id))

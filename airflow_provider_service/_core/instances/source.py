@@ -41,11 +41,7 @@ def file_name(name: str, max_bytes: int = _MAX_BYTES) -> str:
 
 
 def file_stem(name: str, object_id: str, taken: set[str]) -> str:
-    """Turn the name of an object into a unique file name, without a suffix.
-
-    :param taken: the names that are in use already; those of the new file, and of a folder beside it, are added.
-    :raises ServiceInputError: the name needs the id to be unique, and the id is not plain.
-    """
+    """Turn the name of an object into a unique file name, without a suffix."""
     for suffix in chain([""], _suffixes(object_id)):
         stem = file_name(name, _MAX_BYTES - len(suffix)) + suffix
         # The folder beside another file may have the name of this file, and vice versa.
@@ -73,11 +69,7 @@ _FILE = "file"
 
 
 def code_apart(definition: Mapping[str, Any], stem: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """Move the code of a definition's nodes to files.
-
-    :param stem: name of the definition's file without its suffix, and of the folder for the files of code.
-    :returns: the definition with ``{"file": ...}`` in place of code, and the code by the path of its file.
-    """
+    """Move the code of a definition's nodes to files."""
     files: dict[str, str] = {}
 
     def apart(node: Mapping[str, Any], name: str, code: Any) -> Any:
@@ -92,11 +84,7 @@ def code_apart(definition: Mapping[str, Any], stem: str) -> tuple[dict[str, Any]
 
 
 def code_inside(definition: Mapping[str, Any], read: Callable[[str], str]) -> dict[str, Any]:
-    """Put code from files back into a definition's nodes.
-
-    :param read: returns the content of a file; its path is relative to the folder of the definition.
-    :raises ServiceInputError: a path leads out of that folder.
-    """
+    """Put code from files back into a definition's nodes."""
 
     def inside(_node: Mapping[str, Any], _name: str, code: Any) -> Any:
         if not isinstance(code, Mapping) or not isinstance(code.get(_FILE), str):
@@ -142,13 +130,7 @@ LOSS = "archive_missing=True would archive all workflows that this deployment_na
 
 
 class Source(NamedTuple):
-    """A definition, and where it was found.
-
-    :param definition: the definition as written, with its code.
-    :param place: its file, or its place in the list.
-    :param label: distinguishes it from others with the same name; None for its name.
-    :param removes: fields that the workflow loses if the definition lacks them; the others stay.
-    """
+    """A definition, and where it was found."""
 
     definition: Mapping[str, Any]
     place: str
@@ -168,14 +150,7 @@ class Source(NamedTuple):
 
 
 def read_source(source: Any, *, allow_empty: bool = False) -> list[Source]:
-    """Read all definitions.
-
-    :param source: a folder, a ``.json`` file, or an address of object storage; a definition, as a mapping or as JSON
-        text; or a list of any of these. A file holds one definition or a list of them.
-    :param allow_empty: whether there may be none.
-    :raises ServiceInputError: something cannot be read or is not a definition, two have the same name, or there is
-        none. The message names every problem.
-    """
+    """Read all definitions."""
     found: list[Source] = []
     wrong: list[str] = []
     for one in _each(source):

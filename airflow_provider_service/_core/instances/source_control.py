@@ -26,12 +26,7 @@ _MAX_FILES_IN_XCOM = 200
 
 @dataclass(frozen=True)
 class SourceControlCheck:
-    """Polls the changes that a push or a pull would make. Holds only values that a trigger can store.
-
-    :param direction: ``"pull"`` for changes of the branch, ``"push"`` for changes of the instance.
-    :param state: ``"changed"`` if there must be changes, ``"unchanged"`` if there must be none.
-    :param types: types of the objects that count; None for all.
-    """
+    """Polls the changes that a push or a pull would make. Holds only values that a trigger can store."""
 
     direction: SourceControlDirection
     state: SourceControlState
@@ -39,10 +34,7 @@ class SourceControlCheck:
 
     @classmethod
     def of_values(cls, *, direction: Any, state: Any, types: Any) -> SourceControlCheck:
-        """Return the check with these values.
-
-        :raises ServiceInputError: a value is invalid.
-        """
+        """Return the check with these values."""
         require_choice("direction", direction, get_args(SourceControlDirection))
         require_choice("state", state, get_args(SourceControlState))
         return cls(direction, state, read_types(types))
@@ -77,10 +69,7 @@ class SourceControlCheck:
 
 
 def read_types(types: Any) -> list[str] | None:
-    """Read the argument that selects types of objects; None for all.
-
-    :raises ServiceInputError: the list is empty, or the service has no such type.
-    """
+    """Read the argument that selects types of objects; None for all."""
     from airflow_provider_service.client.resources._source_control import FileType
 
     if types is None:
