@@ -1,8 +1,6 @@
-"""Find the workflow that a definition is for: the one with its id, or else the one with its name.
+"""Find the workflow that a definition is for, and the objects that it names, in the instance that it is deployed to.
 
-Find the objects that definitions name in the target instance, and collect those that are missing.
-
-Make names of workflows or projects distinct, by appending the ids to names that several of them have.
+Both collect what is missing or ambiguous as problems. What shares its name with others has its id appended to the name.
 """
 
 from __future__ import annotations
@@ -14,34 +12,9 @@ from typing import TYPE_CHECKING
 from airflow_provider_service._core.arguments import repeated
 from airflow_provider_service._core.instances.references import Directory, Entry, Named, new_token
 from airflow_provider_service.client._constraints import NOT_PLAIN, is_plain_id, plain_id
-from airflow_provider_service.client._lookup import get_folder
-from airflow_provider_service.client.errors import ServiceLookupError
-from airflow_provider_service.client.resources._tags import MAX_TAG_CHARS
 
 if TYPE_CHECKING:
-    from airflow_provider_service._core.instances.references import Kind
     from airflow_provider_service._core.instances.source import Source
-    from airflow_provider_service.client._client import Resources
-
-
-#: Maximum length of the name of a workflow.
-_MAX_CHARS = 128
-
-
-def name_with_id(name: str, object_id: str) -> str:
-    """Return the name of a workflow or project with its id appended."""
-    suffix = f" ({plain_id(object_id)})"
-    return name[: _MAX_CHARS - len(suffix)] + suffix
-
-
-def distinct_names(names: Mapping[str, str]) -> dict[str, str]:
-    """Return the names by id, with the ids appended to names that several objects have."""
-    distinct, with_id = dict(names), set[str]()
-    # A name with an id may in turn be the name of another object, which then gets its own id appended.
-    while shared := repeated(distinct.values()):
-        with_id |= {one for one, name in distinct.items() if name in shared}
-        distinct = {one: name_with_id(name, one) if one in with_id else name for one, name in names.items()}
-    return distinct
 
 
 class Matches:
@@ -51,27 +24,32 @@ class Matches:
         self._directory = directory
         #: Why definitions are ambiguous.
         self.problems: list[str] = []
-        by_id = {one.name: entry for one in sources if (entry := self._with_id_of(one))}
-        self._claimed = {*(one.id for one in by_id.values()), *known_ids.values()}
+        by_id = {
+            source.name: entry
+            for source in sources
+            if source.id and (entry := directory.find(Named("workflow", source.id, None))) and is_plain_id(entry.id)
+        }
+        self._claimed = {*(entry.id for entry in by_id.values()), *known_ids.values()}
         #: The ids of the workflows that exist, by the names of the sources.
-        self.ids: dict[str, str] = {name: one.id for name, one in by_id.items()} | dict(known_ids)
+        self.ids: dict[str, str] = {name: entry.id for name, entry in by_id.items()} | dict(known_ids)
         #: New names of the workflows that sources rename, by id.
         self.renamed: dict[str, str] = {}
-        for one in sources:
-            if one.name in known_ids:
+        for source in sources:
+            if source.name in known_ids:
                 continue
-            if one.name in by_id:
-                self._note_name(one, by_id[one.name])
-            elif named := self._unclaimed(one.name):
-                self._require_one(one, named)
-                self.ids[one.name] = named[0].id
-
-    def _with_id_of(self, source: Source) -> Entry | None:
-        entry = self._directory.find(Named("workflow", source.id, None)) if source.id else None
-        return entry if entry and is_plain_id(entry.id) else None
+            if source.name in by_id:
+                self._note_name(source, by_id[source.name])
+            elif named := self._unclaimed(source.name):
+                if len(named) > 1:
+                    self.problems.append(
+                        f"{source.name!r}: there is more than one workflow of this name: ids {_listed(named)}. An id "
+                        "in the definition says which one is meant"
+                    )
+                self.ids[source.name] = named[0].id
 
     def _unclaimed(self, name: str) -> list[Entry]:
-        return [one for one in self._directory.entries(Named("workflow", None, name)) if one.id not in self._claimed]
+        named = self._directory.entries(Named("workflow", None, name))
+        return [entry for entry in named if entry.id not in self._claimed]
 
     def _note_name(self, source: Source, existing: Entry) -> None:
         if source.name in (existing.name, name_with_id(existing.name, existing.id)):
@@ -92,38 +70,39 @@ class Matches:
                 "the latter, or give one of them another name"
             )
 
-    def _require_one(self, source: Source, named: Sequence[Entry]) -> None:
-        if len(named) > 1:
-            self.problems.append(
-                f"{source.name!r}: there is more than one workflow of this name: ids {_listed(named)}. An id in the "
-                "definition says which one is meant"
-            )
-
 
 def _listed(entries: Sequence[Entry]) -> str:
-    return ", ".join(one.id for one in entries)
+    return ", ".join(entry.id for entry in entries)
 
 
 class Resolver:
-    """Finds objects of an instance by their names."""
+    """Finds the objects that definitions name.
+
+    :param names: names of all workflows that are deployed together.
+    :param name_by_id: names of the definitions with an id, by that id; other definitions may refer to it.
+    :param renamed: new names of existing workflows, by their ids; definitions must not use the old names.
+    """
 
     def __init__(
         self,
-        client: Resources,
         directory: Directory,
         names: Sequence[str],
         name_by_id: Mapping[str, str],
         renamed: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        self._client, self._directory = client, directory
-        self._name_by_id, self._renamed = name_by_id, renamed
+        self._directory, self._name_by_id, self._renamed = directory, name_by_id, renamed
         #: Ids of the deployed workflows by name; a token stands for the id of a new one.
         self.ids: dict[str, str] = {name: new_token() for name in names}
         #: Why definitions cannot be deployed, such as missing objects.
         self.problems: list[str] = []
 
     def resolve(self, named: Named, workflow: str, used: set[str]) -> Named:
-        """Return the object as this instance has it."""
+        """Return the object as this instance has it.
+
+        :param workflow: the workflow whose definition names it, for messages.
+        :param used: what the workflow already uses, as in :func:`used_ids`; an id of it is preferred if several objects
+            have the name, and kept if no object has it.
+        """
         if named.is_kept:
             return named
         # A name beside an id is only for display, and may be outdated.
@@ -137,10 +116,10 @@ class Resolver:
             return Named(named.kind, known.id, known.name, type=named.type)
         requested = Named(named.kind, named.id, name, named.place, named.type)
         entries = self._directory.entries(requested) if name else []
-        if len(entries) == 1 and (new := self._new_name(requested.kind, entries[0])):
+        if len(entries) == 1 and named.kind == "workflow" and (new := self._renamed.get(entries[0].id)):
             self.problems.append(f"{workflow!r}, {named.place}: {requested} gets the name {new!r}; use that name")
             return named
-        preferred = [one for one in entries if one.id in used]
+        preferred = [entry for entry in entries if entry.id in used]
         chosen = preferred if len(preferred) == 1 else entries
         if len(chosen) == 1 and not is_plain_id(chosen[0].id):
             # The service evaluates text in a definition that looks like one of its expressions.
@@ -153,32 +132,33 @@ class Resolver:
             return named
         return Named(named.kind, chosen[0].id, chosen[0].name, type=named.type)
 
-    def _new_name(self, kind: Kind, entry: Entry) -> str | None:
-        return self._renamed.get(entry.id) if kind == "workflow" else None
-
-    def folder_id(self, path: str, workflow: str, project_id: str | None) -> str | None:
-        """Return the id of a folder of the project; None if it cannot be found, which is a problem."""
-        if project_id is None:
-            self.problems.append(f"{workflow!r}: folder {path!r} can only be found in a project, and none is given")
-            return None
-        try:
-            return get_folder(self._client, path, project_id=project_id).id
-        except ServiceLookupError as error:
-            self.problems.append(f"{workflow!r}: {error}")
-            return None
-
-    def check_tags(self, tags: Sequence[str], workflow: str) -> None:
-        """Collect a problem for each tag that the service could not create."""
-        wrong = [tag for tag in tags if not 1 <= len(tag.strip()) <= MAX_TAG_CHARS]
-        self.problems += [
-            f"{workflow!r}: {tag!r} cannot be the name of a tag: it must have 1 to {MAX_TAG_CHARS} characters"
-            for tag in wrong
-        ]
-
     def _why_not(self, named: Named, entries: Sequence[Entry]) -> str:
         if entries:
-            return f"there is more than one {named}: ids {', '.join(one.id for one in entries)}"
+            return f"there is more than one {named}: ids {_listed(entries)}"
         if named.kind == "credential" and not self._directory.credentials_are_listed:
             return f"no workflow of the instance uses a {named}, and the credentials cannot be listed"
         hint = "; create it, or name another one in the mapping" if named.name else ""
         return f"there is no {named}, or this key may not see it{hint}"
+
+
+#: Maximum length of the name of a workflow.
+_MAX_CHARS = 128
+
+
+def name_with_id(name: str, object_id: str) -> str:
+    """Return the name of a workflow or project with its id appended."""
+    suffix = f" ({plain_id(object_id)})"
+    return name[: _MAX_CHARS - len(suffix)] + suffix
+
+
+def distinct_names(names: Mapping[str, str]) -> dict[str, str]:
+    """Return the names by id, with the ids appended to names that several objects have.
+
+    :param names: the names of workflows or projects by their ids.
+    """
+    distinct, with_id = dict(names), set[str]()
+    # A name with an id may in turn be the name of another object, which then gets its own id appended.
+    while shared := repeated(distinct.values()):
+        with_id |= {one for one, name in distinct.items() if name in shared}
+        distinct = {one: name_with_id(name, one) if one in with_id else name for one, name in names.items()}
+    return distinct

@@ -240,7 +240,7 @@ class Restore:
             return {}
         by_id = {one.id: name for name, one in self.backup.workflows.items() if one.id}
         names = [one.name for one in plan.changes]
-        resolver = Resolver(self.client, Directory(self.client, planned=self._planned), names, by_id)
+        resolver = Resolver(Directory(self.client, planned=self._planned), names, by_id)
         resolver.ids.update(plan.known_ids)
         existing = {one.name: one.before for one in plan.changes if one.before and one.before.active_version}
         desired = {}

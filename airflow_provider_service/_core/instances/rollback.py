@@ -1,20 +1,41 @@
-"""The rollback of a failed deployment: first the versions that run, then drafts and tags, then created workflows.
+"""The promise of a deployment: all of it, or nothing, even if the task is killed by a signal.
 
-Write workflows: drafts first, so that no version that runs changes before the service has accepted all drafts.
+The service has no transactions: it takes one change of one workflow at a time, and refuses some in the wrong order. So
+the order is the machinery.
+
+**Writing** (``apply.py``). What runs changes as late as possible, after the service has accepted everything else:
+
+1. Tags are created, workflows that leave are archived, and others are deactivated, callers first.
+2. New workflows are created without content, because their callers need their ids.
+3. All drafts and tags are written. A definition that the service refuses is refused here, while the versions that run
+   are unchanged. (A server without drafts runs each change at once; ``Writer.keeps_drafts`` tells them apart.)
+4. Drafts are published, and workflows activated. One that takes over a webhook is refused until the other workflow,
+   which gave it up, has released it; so it is repeated for some seconds.
+
+**Noting.** Everything is noted here before it is sent, since the answer to a change may be lost. Right before the first
+change of a workflow, it is read again: if somebody has changed it since the plan, a rollback would undo that as well.
+
+**Rolling back** (``Rollback.go``). No signal ends it. For each workflow that was changed, in reverse order, so that a
+caller never calls a missing workflow: unarchive it, run the version that ran, restore the draft, then the tags; then
+read it once more and compare. The service refuses to activate
+
+- a caller before the workflows that it calls are active again: the refused ones are repeated after all others;
+- a workflow whose webhook a new workflow has taken: they are repeated after the new ones are deleted, with pauses.
+
+New workflows are deleted after the others are restored. One whose creation was not answered is found by its name, and
+only if it is as it was sent, did not exist before, and is not active. New tags go last, unless a workflow has them by
+now. What cannot be rolled back does not stop the rest: it is listed in the error of the deployment.
 """
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client._clock import clock
-from airflow_provider_service.client._constraints import plain_id
 from airflow_provider_service.client._definitions import (
     are_same,
     content,
@@ -34,7 +55,6 @@ from airflow_provider_service.client.errors import (
 from airflow_provider_service.client.resources._workflows import writable
 
 if TYPE_CHECKING:
-    from airflow_provider_service._core.instances.plan import WorkflowChange
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models import Workflow
 
@@ -46,29 +66,33 @@ is_rolling_back: ContextVar[bool] = ContextVar("is_rolling_back", default=False)
 #: How often, and how long, to wait for the service to release a webhook that another workflow has given up.
 RELEASE_PAUSES = 20
 RELEASE_PAUSE_SECONDS = 0.25
+#: The service takes a moment to unpublish a workflow, and refuses to delete it until then.
+_DELETE_ATTEMPTS = 20
+_DELETE_PAUSE_SECONDS = 0.25
 #: Refusals of an activation that the service may accept once other workflows are restored.
-REFUSALS = (ServiceConflictError, ServiceInvalidRequestError)
+_REFUSALS = (ServiceConflictError, ServiceInvalidRequestError)
 
 
 class Rollback:
     """Records the changes of a deployment before they are made, and rolls them back."""
 
-    def __init__(self, client: Resources, writer: Writer, known_ids: frozenset[str] = frozenset()) -> None:
-        self._client, self._writer, self._known_ids = client, writer, known_ids
+    def __init__(self, client: Resources, writer: Writer, known_ids: frozenset[str]) -> None:
+        self._client, self._writer = client, writer
+        #: Ids of workflows that existed before, whatever their names are.
+        self._known_ids = known_ids
+        #: Changed workflows as they were before, and whether their tags change, by id.
         self._changes: dict[str, tuple[Workflow, bool]] = {}
+        #: Ids of created workflows, by name; None until the creation is answered.
         self._created: dict[str, str | None] = {}
+        #: What was sent to create them, and in which project.
         self._sent: dict[str, tuple[Mapping[str, Any], str | None]] = {}
+        #: Names of created tags, by id.
         self._tags: dict[str, str] = {}
 
     @property
     def names(self) -> list[str]:
         """The names of the workflows that were changed or created."""
         return [before.name for before, _ in self._changes.values()] + list(self._created)
-
-    def note(self, change: WorkflowChange) -> None:
-        """Record that an existing workflow is about to be changed."""
-        if change.before is not None:
-            self.note_workflow(change.before, has_other_tags=change.tags is not None)
 
     def note_workflow(self, before: Workflow, *, has_other_tags: bool = False) -> None:
         """Record the state of a workflow that is about to be changed."""
@@ -91,51 +115,36 @@ class Rollback:
         self._tags[tag_id] = name
 
     def go(self) -> list[str]:
-        """Roll back all changes, as far as possible."""
-        left: list[str] = []
-        # Callers were changed last; they are rolled back first, so that they never call a missing workflow.
-        refused = self._restore_each(reversed(self._changes), left)
-        # The service accepts a caller only after the archived or deactivated workflow that it calls is restored.
-        refused = self._restore_each(refused, left)
+        """Roll back all changes, as far as possible, and return what could not be rolled back, and why."""
+        problems: list[str] = []
+        refused = self._restore_each(reversed(self._changes), problems)
+        refused = self._restore_each(refused, problems)
         for name in reversed(self._created):
-            self._attempt(left, f"the new workflow {name!r}", partial(self._remove, name))
-        # A webhook that a new workflow had taken over becomes free a moment after that workflow is deleted.
+            with _collecting(problems, f"the new workflow {name!r}"):
+                created_id = self._created[name]
+                for workflow_id in [created_id] if created_id else self._unanswered(name):
+                    self._writer.delete(workflow_id)
         for _ in range(RELEASE_PAUSES):
             if not refused:
                 break
             clock().sleep(RELEASE_PAUSE_SECONDS)
-            refused = self._restore_each(refused, left)
-        for one in refused:
-            self._attempt(left, self._named(one), partial(self._restore, *self._changes[one]))
+            refused = self._restore_each(refused, problems)
+        self._restore_each(refused, problems, is_last=True)
         if self._tags:
-            self._remove_tags(left)
-        return left
+            self._remove_tags(problems)
+        return problems
 
-    def _restore_each(self, workflow_ids: Iterable[str], left: list[str]) -> list[str]:
+    def _restore_each(self, workflow_ids: Iterable[str], problems: list[str], *, is_last: bool = False) -> list[str]:
         """Roll back workflows; return those that the service refuses, perhaps because others are not restored yet."""
         refused = []
-        for one in workflow_ids:
+        for workflow_id in workflow_ids:
+            before, has_other_tags = self._changes[workflow_id]
             try:
-                self._attempt(left, self._named(one), partial(self._restore, *self._changes[one]), passing=REFUSALS)
-            except REFUSALS:
-                refused.append(one)
+                with _collecting(problems, f"workflow {before.name!r}", passing=() if is_last else _REFUSALS):
+                    self._restore(before, has_other_tags)
+            except _REFUSALS:
+                refused.append(workflow_id)
         return refused
-
-    def _named(self, workflow_id: str) -> str:
-        return f"workflow {self._changes[workflow_id][0].name!r}"
-
-    @staticmethod
-    def _attempt(
-        left: list[str], what: str, step: Callable[[], object], *, passing: tuple[type[ServiceError], ...] = ()
-    ) -> None:
-        try:
-            step()
-        except passing:
-            raise
-        except ServiceError as error:
-            left.append(f"{what}: {error}")
-        else:
-            log.info("Rolled back: %s", what)
 
     def _restore(self, before: Workflow, has_other_tags: bool) -> None:
         try:
@@ -148,8 +157,9 @@ class Rollback:
             now = self._unarchive(before.id)
         if not before.active and now.active:
             now = self._client.workflows.deactivate(before.id)
-        if self._writer.keeps_drafts:
-            self._run_again(before, now)
+        runs_other = not now.active or now.active_version_id != before.active_version_id
+        if self._writer.keeps_drafts and before.active and runs_other:
+            self._client.workflows.activate(before.id, version_id=before.active_version_id)
         self._write_again(before)
         if not self._writer.keeps_drafts and before.active:
             self._client.workflows.activate(before.id)
@@ -166,22 +176,17 @@ class Rollback:
                 raise
         return self._client.workflows.get(workflow_id)
 
-    def _run_again(self, before: Workflow, now: Workflow) -> None:
-        is_other = not now.active or now.active_version_id != before.active_version_id
-        if before.active and is_other:
-            self._client.workflows.activate(before.id, version_id=before.active_version_id)
-
     def _write_again(self, before: Workflow) -> None:
         now = self._client.workflows.get(before.id)
         if self._writer.keeps_drafts and are_same(writable(now), writable(before)):
             return
         settings = with_defaults(before.settings, now.settings)
-        content = {"pinData": NULL, **writable(before)} if now.pin_data else writable(before)
+        desired = {"pinData": NULL, **writable(before)} if now.pin_data else writable(before)
         if now.description and not before.description:
-            content["description"] = ""
+            desired["description"] = ""
         if now.node_groups and not before.node_groups:
-            content["nodeGroups"] = []
-        self._writer.write_draft(before.id, {**content, "settings": {**settings, **content["settings"]}})
+            desired["nodeGroups"] = []
+        self._writer.write_draft(before.id, {**desired, "settings": {**settings, **desired["settings"]}})
 
     def _tag_again(self, before: Workflow) -> None:
         tags = {str(tag.id): tag.name for tag in before.tags or ()}
@@ -189,8 +194,8 @@ class Rollback:
             self._client.workflows.update_tags(before.id, list(tags))
         except ServiceNotFoundError:
             existing = {str(tag.id) for tag in self._client.tags.list()}
-            self._client.workflows.update_tags(before.id, [one for one in tags if one in existing])
-            if gone := [repr(name) for one, name in tags.items() if one not in existing]:
+            self._client.workflows.update_tags(before.id, [tag_id for tag_id in tags if tag_id in existing])
+            if gone := [repr(name) for tag_id, name in tags.items() if tag_id not in existing]:
                 raise ServiceError(f"tags that it had no longer exist: {', '.join(gone)}") from None
 
     @staticmethod
@@ -199,57 +204,57 @@ class Rollback:
         same_state = is_as_visible and before.active == now.active and are_same(running(now), running(before))
         if not same_state or not are_same(writable(now), writable(before)):
             raise ServiceError("it differs from what it was before, even though the service accepted every change")
-        if kept := settings_that_stay(before.settings, now.settings):
-            raise ServiceError(f"the service cannot remove settings that were not set before: {', '.join(kept)}")
+        if stay := settings_that_stay(before.settings, now.settings):
+            raise ServiceError(f"the service cannot remove settings that were not set before: {', '.join(stay)}")
 
-    def _remove(self, name: str) -> None:
-        workflow_id = self._created[name]
-        found = [workflow_id] if workflow_id else self._lost(name)
-        for one in found:
-            self._writer.delete(one)
+    def _unanswered(self, name: str) -> list[str]:
+        """Return the ids of workflows whose creation was not answered: new ones that are still as they were sent."""
+        desired, project_id = self._sent[name]
+        listed = self._client.workflows.list(name=name, project_id=project_id, exclude_pinned_data=True)
+        return [
+            workflow.id
+            for workflow in listed
+            if not (workflow.active or workflow.is_archived)
+            and is_as_defined(workflow, desired)
+            and workflow.id not in self._known_ids
+        ]
 
-    def _remove_tags(self, left: list[str]) -> None:
+    def _remove_tags(self, problems: list[str]) -> None:
         try:
             # Not by the name: the service would take one with a comma for several.
             listed = self._client.workflows.list(exclude_pinned_data=True)
-            used = {tag.id for one in listed for tag in one.tags or ()}
+            used = {tag.id for workflow in listed for tag in workflow.tags or ()}
         except ServiceError as error:
-            left.extend(f"the new tag {name!r}: {error}" for name in self._tags.values())
+            problems.extend(f"the new tag {name!r}: {error}" for name in self._tags.values())
             return
         for tag_id, name in self._tags.items():
             if tag_id in used:
                 log.info("The new tag %r stays, because a workflow has it", name)
             else:
-                self._attempt(left, f"the new tag {name!r}", partial(self._remove_tag, tag_id))
-
-    def _remove_tag(self, tag_id: str) -> None:
-        with suppress(ServiceNotFoundError):
-            self._client.tags.delete(tag_id)
-
-    def _lost(self, name: str) -> list[str]:
-        """Return the ids of workflows whose creation was not answered: new ones that are still as they were sent."""
-        desired, project_id = self._sent[name]
-        listed = self._client.workflows.list(name=name, project_id=project_id, exclude_pinned_data=True)
-        found = (one for one in listed if not (one.active or one.is_archived) and is_as_defined(one, desired))
-        return [one.id for one in found if one.id not in self._known_ids]
+                with _collecting(problems, f"the new tag {name!r}"), suppress(ServiceNotFoundError):
+                    self._client.tags.delete(tag_id)
 
 
-#: The service takes a moment to unpublish a workflow, and refuses to delete it until then.
-_DELETE_ATTEMPTS = 20
-_DELETE_PAUSE_SECONDS = 0.25
+@contextmanager
+def _collecting(problems: list[str], what: str, *, passing: tuple[type[ServiceError], ...] = ()) -> Iterator[None]:
+    """Add an error of the service to the problems, unless it is one to pass on."""
+    try:
+        yield
+    except passing:
+        raise
+    except ServiceError as error:
+        problems.append(f"{what}: {error}")
+    else:
+        log.info("Rolled back: %s", what)
 
 
 class Writer:
-    """Writes workflows."""
+    """Writes workflows in such a way that no version that runs changes before it is published."""
 
     def __init__(self, client: Resources) -> None:
         self._client = client
         #: Whether the server separates drafts from the version that runs; an older one runs each change at once.
         self.keeps_drafts = True
-
-    def create(self, desired: Mapping[str, Any], *, project_id: str | None, folder_id: str | None) -> Workflow:
-        """Create an inactive workflow."""
-        return self._client.workflows.create(**content(desired), project_id=project_id, parent_folder_id=folder_id)
 
     def write_draft(self, workflow_id: str, desired: Mapping[str, Any]) -> Workflow:
         """Write a draft; on a server without drafts, the change takes effect at once."""
@@ -288,12 +293,3 @@ class Writer:
                 clock().sleep(_DELETE_PAUSE_SECONDS)
             else:
                 return
-
-
-def with_ids(desired: Mapping[str, Any], ids: Mapping[str, str]) -> dict[str, Any]:
-    """Return a definition with the tokens in it replaced by the ids that they stand for."""
-    text = json.dumps(desired)
-    for token, workflow_id in ids.items():
-        text = text.replace(token, plain_id(workflow_id))
-    done: dict[str, Any] = json.loads(text)
-    return done
