@@ -26,7 +26,7 @@ from airflow_provider_service._core.references import (
     PARENT_FOLDER,
     PROJECT,
 )
-from airflow_provider_service._core.reports.report import require_report_place, write_report
+from airflow_provider_service._core.reports.files import require_report_place, write_report
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.links.service import WORKFLOWS_PAGE, page_url

@@ -18,16 +18,11 @@ _HOST = "The connection's host ends with the path prefix of the service, if it h
 
 
 class ConnectionCheck(NamedTuple):
-    """How an attempt to reach the service went.
-
-    :param is_good: whether address and key are right.
-    :param message: says what is wrong if not.
-    :param scopes: those that the key holds; None where the server does not report them.
-    """
+    """How an attempt to reach the service went."""
 
     is_good: bool
     message: str
-    scopes: frozenset[str] | None = None
+    scopes: frozenset[str] | None = None  # those of the key; None where the server does not report them
 
 
 def check_connection(client: ServiceClient) -> ConnectionCheck:
@@ -36,7 +31,10 @@ def check_connection(client: ServiceClient) -> ConnectionCheck:
     try:
         scopes = _scopes(client)
     except ServiceStartingError:
-        return ConnectionCheck(False, _starting_or_elsewhere(client))
+        if client.transport.probe("/healthz/readiness") == 503:
+            return ConnectionCheck(False, f"The service at {base_url} is still starting; try again in a minute")
+        api = client.transport.config.api_root
+        return ConnectionCheck(False, f"{api} is not the service's API: it answered with an HTML page. {_HOST}")
     except ServiceError as error:
         return ConnectionCheck(False, str(error))
     if scopes is None:
@@ -46,14 +44,11 @@ def check_connection(client: ServiceClient) -> ConnectionCheck:
 
 
 def server_version(client: ServiceClient) -> str | None:
-    """The version of the server, as its start page tells it: ``GET /``, without the key. Safe to repeat.
-
-    :returns: None if the page does not tell it, cannot be read, or is not served.
-    """
+    """The version of the server, as its start page tells it: ``GET /``, without the key; None if it does not."""
     page = client.transport.page("/")
-    found = _REPORTING.search(page.text) if page is not None and page.status_code == 200 else None
+    reporting = _REPORTING.search(page.text) if page is not None and page.status_code == 200 else None
     try:
-        release = _RELEASE.search(base64.b64decode(found[1]).decode()) if found else None
+        release = _RELEASE.search(base64.b64decode(reporting[1]).decode()) if reporting else None
     except ValueError:
         return None
     return release[1] if release else None
@@ -65,9 +60,3 @@ def _scopes(client: ServiceClient) -> frozenset[str] | None:
     except ServiceNotOfferedError:
         next(client.workflows.list(limit=1), None)
         return None
-
-
-def _starting_or_elsewhere(client: ServiceClient) -> str:
-    if client.transport.probe("/healthz/readiness") == 503:
-        return f"The service at {client.base_url} is still starting; try again in a minute"
-    return f"{client.transport.config.api_root} is not the service's API: it answered with an HTML page. {_HOST}"

@@ -11,7 +11,7 @@ from airflow_provider_service._core.arguments import (
     require_choice,
 )
 from airflow_provider_service._core.references import MAPPING
-from airflow_provider_service._core.reports.report import require_report_place, write_report
+from airflow_provider_service._core.reports.files import require_report_place, write_report
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.links.service import WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from airflow_provider_service._core.arguments import as_rendered, read_moment
 from airflow_provider_service._core.references import PROJECT
-from airflow_provider_service._core.reports.report import require_report_place, write_report
+from airflow_provider_service._core.reports.files import require_report_place, write_report
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.links.service import INSIGHTS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator

@@ -1,53 +1,47 @@
-"""A report: title, figures, charts, tables and listings, whatever the format.
+"""Reports for people: one model, which templates render as Markdown and as HTML, and which JSON holds as it is.
 
-The formats of a report, one of which the suffix of its file chooses.
-
-A report as GitHub Flavored Markdown.
-
-A report as one self-contained HTML page, which needs no script, no other file and no other server.
-
-Prepare texts of strangers so that a page can show them.
-
-Write reports to files, in the format that the suffix of the file chooses.
+Any text of a report may come from strangers. Templates escape every value when they show it, so that nobody who writes
+a template or a report can forget to. What even escaped text must not hold, ``printable`` replaces.
 """
 
 from __future__ import annotations
 
 import json
-import logging
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote
 
 from airflow_provider_service._core.arguments import require
 from airflow_provider_service.client._models import wire_time
 
 if TYPE_CHECKING:
     from jinja2 import BaseLoader, Environment, Template
-
+    from markupsafe import Markup
 
 #: What a figure or a part of a bar means to the reader.
 Tone = Literal["good", "bad", "plain"]
 
+#: The report on a plan says so, since the file looks the same whether the plan was then carried out, failed or refused.
+WRITTEN_FIRST = "This report was written before anything was changed; it does not say whether the plan was carried out."
+
+_LONGEST_BAR_CHARS = 30
+
 
 @dataclass(frozen=True)
 class Link:
-    """Text that leads to a page.
-
-    :param url: address of the page; only a web address becomes a link.
-    """
+    """Text that leads to a page."""
 
     text: str
     url: str
 
     @property
     def is_safe(self) -> bool:
-        """Whether following the link only opens a web page."""
+        """Whether following the link only opens a web page. Other addresses do not become links."""
         return self.url.lower().startswith(("http://", "https://"))
 
 
@@ -56,10 +50,7 @@ Cell = str | int | float | Link | None
 
 @dataclass(frozen=True)
 class Figure:
-    """A number, or a word, that sums up the report.
-
-    :param note: a few words beside it, such as its change.
-    """
+    """A number, or a word, that sums up the report, and a few words beside it, such as its change."""
 
     label: str
     value: Cell
@@ -80,6 +71,17 @@ class Table:
         if any(len(row) != len(self.columns) for row in self.rows):
             raise ValueError(f"each row of the table {self.title!r} must have {len(self.columns)} cells")
 
+    @property
+    def are_numeric(self) -> list[bool]:
+        """Whether each column has only numbers, which are aligned to the right."""
+        if not self.rows:
+            return [False] * len(self.columns)
+        return [all(map(_is_number, column)) for column in zip(*self.rows, strict=True)]
+
+
+def _is_number(value: Cell) -> bool:
+    return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
+
 
 @dataclass(frozen=True)
 class Series:
@@ -91,18 +93,10 @@ class Series:
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar of a chart.
-
-    :param parts: the lengths of its parts, one for each series; none is negative.
-    """
+    """A bar of a chart, with one part for each series; no part is negative."""
 
     label: str
     parts: Sequence[float]
-
-    @property
-    def length(self) -> float:
-        """The length of the whole bar."""
-        return sum(self.parts)
 
 
 @dataclass(frozen=True)
@@ -119,6 +113,26 @@ class Chart:
             if len(bar.parts) != len(self.series) or not all(math.isfinite(part) and part >= 0 for part in bar.parts):
                 raise ValueError(f"bar {bar.label!r} must have {len(self.series)} parts that are not negative")
 
+    @property
+    def longest(self) -> float:
+        """The length of the longest bar."""
+        return max((sum(bar.parts) for bar in self.bars), default=0)
+
+    def words(self, bar: Bar) -> str:
+        """The lengths of a bar's parts."""
+        if len(self.series) == 1:
+            return shown(bar.parts[0])
+        named = zip(bar.parts, self.series, strict=True)
+        return ", ".join(f"{shown(part)} {series.name}" for part, series in named if part) or "0"
+
+    @property
+    def table(self) -> Table:
+        """The bars in characters."""
+        longest = self.longest or 1
+        lengths = [round(_LONGEST_BAR_CHARS * sum(bar.parts) / longest) for bar in self.bars]
+        rows = [(bar.label, self.words(bar), "█" * length) for bar, length in zip(self.bars, lengths, strict=True)]
+        return Table("", ("", "", ""), rows)
+
 
 @dataclass(frozen=True)
 class Listing:
@@ -128,16 +142,12 @@ class Listing:
     text: str
 
 
-Part = Table | Chart | Listing
-
-
 @dataclass(frozen=True)
 class Report:
-    """What a task has found. Any of its texts may come from strangers, so every format escapes them.
+    """What a task has found.
 
-    :param message: what was found, in a sentence.
-    :param tone: whether that is good or bad.
-    :param made_at: date and time at which the data was read.
+    :param message: what was found, in a sentence; ``tone`` says whether that is good or bad.
+    :param made_at: when the data was read.
     :param url: page of the service that the report is about.
     """
 
@@ -145,9 +155,94 @@ class Report:
     message: str
     made_at: datetime
     figures: Sequence[Figure] = ()
-    parts: Sequence[Part] = ()
+    parts: Sequence[Table | Chart | Listing] = ()
     tone: Tone = "plain"
     url: str | None = None
+
+    @property
+    def figures_table(self) -> Table:
+        """The figures, for a format without boxes."""
+        rows = [(figure.label, figure.value, figure.note) for figure in self.figures]
+        return Table("", ("Figure", "Value", ""), rows)
+
+    @property
+    def link(self) -> Link | None:
+        """The page that the report is about."""
+        return None if self.url is None else Link(self.url, self.url)
+
+
+def require_format(name: str, path: str) -> None:
+    """Refuse a file whose suffix is not that of a format."""
+    require(_format(path) is not None, f"{name} must end in {', '.join(_FORMATS)}, which is its format, not {path!r}")
+
+
+def rendered(report: Report, path: str) -> bytes:
+    """The report in the format that the suffix of a file chooses."""
+    require_format("path", path)
+    text = _FORMATS[_format(path) or ""](report)
+    # In JSON, half of a surrogate pair becomes its escape; the other formats replace it beforehand.
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _format(path: str) -> str | None:
+    return next((suffix for suffix in _FORMATS if path.lower().endswith(suffix)), None)
+
+
+def _as_markdown(report: Report) -> str:
+    return _template("page.md.jinja", _in_markdown).render(report=report)
+
+
+def _as_html(report: Report) -> str:
+    return _template("page.html.jinja", _in_html).render(report=report)
+
+
+def _as_json(report: Report) -> str:
+    parts = [{"kind": type(part).__name__.lower(), **asdict(part)} for part in report.parts]
+    value = {**asdict(report), "made_at": wire_time(report.made_at), "parts": parts}
+    return json.dumps(_without_nan(value), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+
+
+_FORMATS: Mapping[str, Callable[[Report], str]] = {".md": _as_markdown, ".html": _as_html, ".json": _as_json}
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _without_nan(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_nan(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@cache
+def _template(name: str, finalize: Callable[[Any], Any]) -> Template:
+    from jinja2 import PackageLoader
+
+    environment = template_environment(PackageLoader("airflow_provider_service._core.reports", ""), finalize)
+    environment.filters.update(shown=shown, line=_line, fenced=_fenced)
+    environment.tests.update(
+        chart=lambda part: isinstance(part, Chart),
+        listing=lambda part: isinstance(part, Listing),
+        link=lambda cell: isinstance(cell, Link) and cell.is_safe,
+    )
+    return environment.get_template(name)
+
+
+def _in_html(value: Any) -> Any:
+    return printable(value) if type(value) is str else value
+
+
+def template_environment(loader: BaseLoader, finalize: Callable[[Any], Any] = _in_html) -> Environment:
+    """The environment that renders pages. It makes everything that a template shows printable, and then escapes it."""
+    from jinja2 import Environment, StrictUndefined
+
+    return Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=loader,
+    )
 
 
 def shown(value: Cell) -> str:
@@ -161,25 +256,6 @@ def shown(value: Cell) -> str:
     if isinstance(value, float):
         return f"{value:,.0f}" if math.isfinite(value) and abs(value) >= 1000 else f"{value:.4g}"
     return value.text if isinstance(value, Link) else value
-
-
-def numeric_columns(table: Table) -> list[bool]:
-    """Whether each column of a table has only numbers, which are aligned to the right."""
-    if not table.rows:
-        return [False] * len(table.columns)
-    return [all(map(_is_number, column)) for column in zip(*table.rows, strict=True)]
-
-
-def _is_number(value: Cell) -> bool:
-    return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
-
-
-def bar_words(chart: Chart, bar: Bar) -> str:
-    """The lengths of a bar's parts in words."""
-    if len(chart.series) == 1:
-        return shown(bar.parts[0])
-    named = zip(bar.parts, chart.series, strict=True)
-    return ", ".join(f"{shown(part)} {series.name}" for part, series in named if part) or "0"
 
 
 # Control characters, halves of surrogate pairs, reversals of the direction, and what XML and HTML do not allow.
@@ -201,217 +277,33 @@ _MARKUP = re.compile(r"([\\`*_{}\[\]<>|#~&!$@])|(?<=[A-Za-z])(:)(?=//)|(?<=[Ww]{
 # What would begin a list, or underline the line before, at the start of a line.
 _START = re.compile(r"^([-+=]|\d{1,9}(?=[.)]))")
 # Characters that would end the address of a link.
-_IN_ADDRESS = re.compile(r"[^\w\-.~:/?#@!$&'*+,;=%]", re.ASCII)
-_LONGEST_BAR = 30
+_IN_ADDRESS = re.compile(r"[^\w\-.~:/?#@!$&'+,;=%]", re.ASCII)
 
 
-def as_markdown(report: Report) -> str:
-    """The report as Markdown."""
-    return "\n".join(_lines(report)) + "\n"
+def _in_markdown(value: Any) -> Markup:
+    from markupsafe import Markup
 
-
-def _lines(report: Report) -> Iterator[str]:
-    yield f"# {_escaped(report.title)}"
-    yield from _paragraph(_line(report.message))
-    yield from _paragraph(f"{report.made_at:%Y-%m-%d %H:%M:%S %Z}".strip())
-    if report.url is not None:
-        yield from _paragraph(_cell(Link(report.url, report.url)))
-    if report.figures:
-        yield ""
-        figures = [(one.label, one.value, one.note) for one in report.figures]
-        yield from _table(Table("", ("Figure", "Value", ""), figures))
-    for part in report.parts:
-        yield from ("", f"## {_escaped(part.title)}")
-        yield from _part(part)
-
-
-def _part(part: Part) -> Iterator[str]:
-    if isinstance(part, Listing):
-        yield ""
-        yield from _listing(part.text)
-        return
-    if part.note:
-        yield from _paragraph(_line(part.note))
-    yield ""
-    if isinstance(part, Chart):
-        bars = [(bar.label, bar_words(part, bar), _bar(part, bar.length)) for bar in part.bars]
-        yield from _table(Table("", ("", "", ""), bars))
-    else:
-        yield from _table(part)
-
-
-def _bar(chart: Chart, length: float) -> str:
-    longest = max(bar.length for bar in chart.bars)
-    return "█" * round(_LONGEST_BAR * length / longest) if longest else ""
-
-
-def _table(table: Table) -> Iterator[str]:
-    if not table.columns:
-        return
-    yield _row(map(_escaped, table.columns))
-    yield _row("--:" if is_numeric else "---" for is_numeric in numeric_columns(table))
-    for row in table.rows:
-        yield _row(map(_cell, row))
-
-
-def _row(cells: Iterator[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _cell(value: Cell) -> str:
-    text = _escaped(shown(value))
+    if isinstance(value, Markup):
+        return value
+    text = _MARKUP.sub(r"\\\g<0>", on_one_line(shown(value)))
     if isinstance(value, Link) and value.is_safe:
-        address = _IN_ADDRESS.sub(_percent, value.url)
-        return f"[{text}]({address.replace('_', '%5F').replace('*', '%2A')})" if text else f"<{address}>"
-    return text
+        address = _IN_ADDRESS.sub(lambda match: quote(match[0], safe="", errors="replace"), value.url)
+        text = f"[{text}]({address.replace('_', '%5F')})" if text else f"<{address}>"
+    return Markup(text)  # noqa: S704 - escaped for Markdown
 
 
-def _percent(found: re.Match[str]) -> str:
-    return "".join(f"%{byte:02X}" for byte in found[0].encode("utf-8", "replace"))
+def _line(text: str) -> Markup:
+    """Text at the start of a line of Markdown."""
+    from markupsafe import Markup
+
+    line = _START.sub(lambda match: f"{match[0]}\\" if match[0].isdigit() else f"\\{match[0]}", _in_markdown(text))
+    return Markup(line)  # noqa: S704 - escaped for Markdown
 
 
-def _listing(text: str) -> Iterator[str]:
-    lines = printable(text).split("\n")
-    longest = max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
-    fence = "`" * max(3, longest + 1)
-    yield from (fence, *lines, fence)
+def _fenced(text: str) -> Markup:
+    """Text as a block of Markdown, between fences that it does not contain."""
+    from markupsafe import Markup
 
-
-def _paragraph(line: str) -> Iterator[str]:
-    yield from ("", line)
-
-
-def _line(text: str) -> str:
-    """Text at the start of a line."""
-    return _START.sub(lambda found: f"\\{found[0]}" if not found[0].isdigit() else f"{found[0]}\\", _escaped(text))
-
-
-def _escaped(text: str) -> str:
-    return _MARKUP.sub(lambda found: f"\\{found[0]}", on_one_line(text))
-
-
-def as_html(report: Report) -> str:
-    """The report as a page that can be printed, with light and dark colours."""
-    return _template().render(report=report)
-
-
-@cache
-def _template() -> Template:
-    return _environment().from_string(
-        files("airflow_provider_service._core.reports").joinpath("page.html.jinja").read_text(encoding="utf-8")
-    )
-
-
-def template_environment(loader: BaseLoader | None = None) -> Environment:
-    """The environment that renders pages. It makes everything that a template shows printable, and then escapes it.
-
-    :param loader: finds templates by name; None if they are given as texts.
-    """
-    from jinja2 import Environment, StrictUndefined
-
-    return Environment(
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_printable,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        loader=loader,
-    )
-
-
-def _environment() -> Environment:
-    environment = template_environment()
-    environment.filters.update(
-        shown=shown,
-        bar_words=lambda bar, chart: bar_words(chart, bar),
-        as_link=lambda url: Link(url, url),
-        percent_of=lambda part, whole: f"{100 * part / whole:.3f}%" if whole else "0%",
-        numeric_columns=numeric_columns,
-    )
-    environment.globals.update(longest=lambda chart: max((bar.length for bar in chart.bars), default=0))
-    environment.tests.update(
-        chart=lambda part: isinstance(part, Chart),
-        listing=lambda part: isinstance(part, Listing),
-        table=lambda part: isinstance(part, Table),
-        link=lambda cell: isinstance(cell, Link) and cell.is_safe,
-    )
-    return environment
-
-
-def _printable(value: Any) -> Any:
-    return printable(value) if type(value) is str else value
-
-
-def as_json(report: Report) -> str:
-    """The report as JSON, with every text unchanged."""
-    parts = [{"kind": type(part).__name__.lower(), **asdict(part)} for part in report.parts]
-    value = {**asdict(report), "made_at": wire_time(report.made_at), "parts": parts}
-    return json.dumps(_without_nan(value), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _without_nan(inner) for name, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_without_nan(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-_FORMATS: Mapping[str, Callable[[Report], str]] = {".md": as_markdown, ".html": as_html, ".json": as_json}
-
-
-def require_format(name: str, path: str) -> None:
-    """Refuse a file whose suffix is not that of a format.
-
-    :param name: name of the argument with the path.
-    :raises ServiceInputError: the suffix is another one.
-    """
-    require(_format(path) is not None, f"{name} must end in {', '.join(_FORMATS)}, which is its format, not {path!r}")
-
-
-def rendered(report: Report, path: str) -> bytes:
-    """The report in the format that the suffix of a file chooses.
-
-    :raises ServiceInputError: the suffix is not that of a format.
-    """
-    require_format("path", path)
-    # In JSON, half of a surrogate pair becomes its escape; the other formats replace it beforehand.
-    return _FORMATS[_format(path) or ""](report).encode("utf-8", "backslashreplace")
-
-
-def _format(path: str) -> str | None:
-    return next((suffix for suffix in _FORMATS if path.lower().endswith(suffix)), None)
-
-
-log = logging.getLogger(__name__)
-
-#: The report on a plan says so, since the file looks the same whether the plan was then carried out, failed or refused.
-WRITTEN_FIRST = "This report was written before anything was changed; it does not say whether the plan was carried out."
-
-
-def require_report_place(path: str | None) -> None:
-    """Refuse a file to which no report could be written.
-
-    :param path: the argument ``report_path``.
-    :raises ServiceInputError: its suffix is not that of a format, or its directory does not exist.
-    """
-    if path is not None:
-        from airflow_provider_service._core.object_storage import require_place
-
-        require_place("report_path", path)
-        require_format("report_path", path)
-
-
-def write_report(path: str | None, report: Callable[[], Report]) -> str | None:
-    """Write a report to a file, and return its address; None without a file. Safe to repeat.
-
-    :param path: the argument ``report_path``, whose suffix chooses the format.
-    :param report: makes the report.
-    """
-    if path is None:
-        return None
-    from airflow_provider_service._core.object_storage import write_whole
-
-    written = write_whole(path, rendered(report(), path))
-    log.info("The report was written to %s", written)
-    return written
+    text = printable(text)
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return Markup(f"{fence}\n{text}\n{fence}")  # noqa: S704 - a fenced block needs no escapes

@@ -1,7 +1,4 @@
-"""The report on a security audit, and what counts as a finding in it.
-
-The report on the insights of a time range.
-"""
+"""The reports on a security audit, with what counts as a finding in it, and on the insights of a time range."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from airflow_provider_service._core.reports.report import Bar, Cell, Chart, Figu
 from airflow_provider_service.links.service import CREDENTIALS_PAGE, WORKFLOW_PAGE, WORKFLOWS_PAGE, page_url
 
 if TYPE_CHECKING:
-    from airflow_provider_service.client.models import AuditReport, AuditSection, InsightsFigure, InsightsSummary
+    from airflow_provider_service.client.models import AuditSection, InsightsFigure, InsightsSummary
     from airflow_provider_service.client.resources._audit import AuditReports
 
 
@@ -26,19 +23,13 @@ Findings = Mapping[str, Sequence["AuditSection"]]
 
 
 def findings_of(reports: AuditReports) -> Findings:
-    """The findings of an audit by category."""
-    by_category = {_category(title, report): _findings(report) for title, report in reports.items()}
-    return {category: sections for category, sections in by_category.items() if sections}
-
-
-def _category(title: str, report: AuditReport) -> str:
-    # A title is, for example, "Credentials Risk Report"; ``risk`` is the category itself.
-    return report.risk if report.risk in CATEGORIES else title.partition(" ")[0].lower()
-
-
-def _findings(report: AuditReport) -> list[AuditSection]:
-    # One section of the report on the instance always describes its settings.
-    return [one for one in report.sections if one.location or not _settings(one)]
+    findings = {}
+    for title, report in reports.items():
+        # A title is, for example, "Credentials Risk Report"; ``risk`` is the category itself.
+        category = report.risk if report.risk in CATEGORIES else title.partition(" ")[0].lower()
+        # One section of the report on the instance always describes its settings.
+        findings[category] = [section for section in report.sections if section.location or not _settings(section)]
+    return {category: sections for category, sections in findings.items() if sections}
 
 
 def _settings(section: AuditSection) -> Any:
@@ -46,44 +37,37 @@ def _settings(section: AuditSection) -> Any:
 
 
 def audit_report(reports: AuditReports, risky: Sequence[str], *, made_at: datetime, base_url: str) -> Report:
-    """The report on an audit.
-
-    :param reports: the answer of the service.
-    :param risky: the categories whose findings fail the task.
-    :param base_url: the server's address.
-    """
-    found = findings_of(reports)
-    places = {category: sum(map(_places, sections)) for category, sections in found.items()}
-    count = sum(map(len, found.values()))
-    failing = [category for category in risky if category in found]
-    tables = [_table(category, section, base_url) for category, sections in found.items() for section in sections]
+    """The report on an audit, in which findings of the risky categories fail the task."""
+    findings = findings_of(reports)
+    places = {name: sum(len(section.location or ()) for section in sections) for name, sections in findings.items()}
+    count = sum(map(len, findings.values()))
+    failing = [category for category in risky if category in findings]
+    message = f"Findings: {count}, in {len(findings)} {'category' if len(findings) == 1 else 'categories'}."
+    if failing:
+        message += f" Those in {', '.join(failing)} fail the task."
+    bars = [Bar(category, [number]) for category, number in sorted(places.items(), key=lambda place: -place[1])]
     return Report(
         title="Security audit",
-        message=_message(count, len(found), failing),
+        message=message,
         tone="bad" if failing else "plain" if count else "good",
         made_at=made_at,
         url=page_url(base_url, WORKFLOWS_PAGE),
         figures=[
             Figure("Findings", count, tone="bad" if failing else "plain"),
-            Figure("Categories with findings", len(found)),
+            Figure("Categories with findings", len(findings)),
             Figure("Places", sum(places.values())),
         ],
-        parts=[*_chart(places), *tables, *_settings_tables(reports)],
+        parts=[
+            *([Chart("Places by category", [Series("places")], bars)] if bars else []),
+            *(_table(category, section, base_url) for category, sections in findings.items() for section in sections),
+            *(
+                Table(section.title, ("Setting", "Value"), _flat(_settings(section)), note=section.description)
+                for report in reports.values()
+                for section in report.sections
+                if _settings(section)
+            ),
+        ],
     )
-
-
-def _message(count: int, categories: int, failing: Sequence[str]) -> str:
-    found = f"Findings: {count}, in {categories} {'category' if categories == 1 else 'categories'}."
-    return f"{found} Those in {', '.join(failing)} fail the task." if failing else found
-
-
-def _places(section: AuditSection) -> int:
-    return len(section.location or ())
-
-
-def _chart(places: Mapping[str, int]) -> list[Chart]:
-    bars = [Bar(category, [number]) for category, number in sorted(places.items(), key=lambda one: -one[1])]
-    return [Chart("Places by category", [Series("places")], bars)] if bars else []
 
 
 def _table(category: str, section: AuditSection, base_url: str) -> Table:
@@ -121,14 +105,6 @@ def _linked(name: str, row: Mapping[str, Any], base_url: str) -> Cell:
     return Link(value, value) if name == "packageUrl" else value
 
 
-def _settings_tables(reports: AuditReports) -> list[Table]:
-    shown = [section for report in reports.values() for section in report.sections if _settings(section)]
-    return [
-        Table(section.title, ("Setting", "Value"), list(_flat(_settings(section))), note=section.description)
-        for section in shown
-    ]
-
-
 def _flat(settings: Any, name: str = "") -> list[tuple[str, str | int | float | None]]:
     if not isinstance(settings, Mapping):
         return [(name, _cell(settings))]
@@ -156,28 +132,26 @@ def figures_of(summary: InsightsSummary) -> Mapping[str, InsightsFigure]:
 def insights_report(
     summary: InsightsSummary, range_start: datetime | None, range_end: datetime | None, *, made_at: datetime, url: str
 ) -> Report:
-    """The report on a time range.
-
-    :param range_start: start of the range; None if the service chose it, seven days ago.
-    :param range_end: end of the range; None if the service chose it, now.
-    :param url: page of the service.
-    """
+    """The report on a time range; None for a start or an end that the service chose, seven days ago and now."""
     figures = figures_of(summary)
-    total, failed = float(summary.total.value), float(summary.failed.value)
-    bars = [_bar("this period", total, failed), *_previous(summary)]
+    total, failed = summary.total, summary.failed
+    bars = [_bar("this period", float(total.value), float(failed.value))]
+    before = [float(one.value) - float(one.deviation) for one in (total, failed) if one.deviation is not None]
+    if len(before) == 2:
+        bars.append(_bar("previous period", *before))
     return Report(
         title="Insights",
-        message=f"{shown(total)} production executions from {_named(range_start, '7 days ago')} to "
-        f"{_named(range_end, 'now')}; {shown(failed)} failed.",
+        message=f"{shown(float(total.value))} production executions from {_moment(range_start, '7 days ago')} to "
+        f"{_moment(range_end, 'now')}; {shown(float(failed.value))} failed.",
         made_at=made_at,
         url=url,
-        figures=[Figure(_LABELS[name], _shown(figure), _change(figure)) for name, figure in figures.items()],
+        figures=[Figure(_LABELS[name], _value(figure), _change(figure)) for name, figure in figures.items()],
         parts=[
             Chart("Executions", [Series("succeeded", "good"), Series("failed", "bad")], bars),
             Table(
                 "Figures",
                 ("figure", "value", "unit", "change"),
-                [(_LABELS[name], one.value, one.unit, one.deviation) for name, one in figures.items()],
+                [(_LABELS[name], figure.value, figure.unit, figure.deviation) for name, figure in figures.items()],
                 note="The change is that from the previous period. The figures lag behind the executions.",
             ),
         ],
@@ -188,18 +162,11 @@ def _bar(label: str, total: float, failed: float) -> Bar:
     return Bar(label, [max(total - failed, 0.0), max(failed, 0.0)])
 
 
-def _previous(summary: InsightsSummary) -> list[Bar]:
-    before = [
-        float(one.value) - float(one.deviation) for one in (summary.total, summary.failed) if one.deviation is not None
-    ]
-    return [_bar("previous period", *before)] if len(before) == 2 else []
-
-
-def _named(moment: datetime | None, otherwise: str) -> str:
+def _moment(moment: datetime | None, otherwise: str) -> str:
     return otherwise if moment is None else f"{moment:%Y-%m-%d %H:%M %Z}".strip()
 
 
-def _shown(figure: InsightsFigure) -> str:
+def _value(figure: InsightsFigure) -> str:
     value = float(figure.value)
     if figure.unit == "ratio":
         return f"{100 * value:.4g} %"
