@@ -1,8 +1,6 @@
-"""Keep what the page of a task shows of each attempt, and what a rescheduled attempt needs to know of itself.
+"""What the page of a task shows of each attempt, what a rescheduled attempt needs to know of itself, and how it fails.
 
 The next attempt begins without the XComs of the previous one, but with its state, which Airflow keeps from 3.3 on.
-
-Fail a task so that Airflow does not retry it.
 """
 
 from __future__ import annotations
@@ -52,7 +50,7 @@ def keep(context: Context, name: Literal["execution", "reason"], text: str) -> N
         if attempts.get(number, {}).get(name) == text:
             return
         attempts[number] = {**attempts.get(number, {}), name: text}
-        latest: dict[str, Any] = {str(one): attempts[one] for one in sorted(attempts)[-MAX_ATTEMPTS:]}
+        latest: dict[str, Any] = {str(number): attempts[number] for number in sorted(attempts)[-MAX_ATTEMPTS:]}
         store.set(ATTEMPTS_KEY, latest)
     except Exception as error:  # noqa: BLE001 - no error of Airflow may undo what the task has done
         log.warning("The %s of this attempt will be missing on the pages of later ones: %s", name, error)
@@ -85,31 +83,26 @@ def failure_reported(context: Context) -> Iterator[None]:
 
 def _report(context: Context, error: Exception) -> None:
     from airflow.exceptions import AirflowRescheduleException
+    from airflow.providers.common.compat.sdk import redact
 
     if isinstance(error, AirflowRescheduleException):  # the wait continues
         return
-    reason = _reason_of(error)
+    # The text of a foreign error may contain data.
+    is_ours = isinstance(error, (ServiceError, AirflowException))
+    text = str(error) if is_ours else f"{type(error).__name__}, of which the log says more"
+    reason = str(redact(text))[:MAX_REASON_CHARS]
     context["ti"].xcom_push(key=REASON_KEY, value=reason)
     keep(context, "reason", reason)
 
 
-def _reason_of(error: Exception) -> str:
-    """Return what to report about a failure; the text of a foreign error may contain data."""
-    from airflow.providers.common.compat.sdk import redact
-
-    is_ours = isinstance(error, (ServiceError, AirflowException))
-    text = str(error) if is_ours else f"{type(error).__name__}, of which the log says more"
-    return str(redact(text))[:MAX_REASON_CHARS]
-
-
-def read_attempts(kept: object) -> dict[int, dict[str, str]]:
+def read_attempts(stored: object) -> dict[int, dict[str, str]]:
     """Read the facts about each attempt, by its number. Anybody who may edit the task may have overwritten them."""
-    numbered = kept.items() if isinstance(kept, Mapping) else ()
-    return {int(number): _texts(facts) for number, facts in numbered if number.isdecimal() and len(number) < 10}
-
-
-def _texts(facts: Any) -> dict[str, str]:
-    return {name: text for name, text in facts.items() if isinstance(text, str)} if isinstance(facts, dict) else {}
+    attempts = {}
+    for number, facts in stored.items() if isinstance(stored, Mapping) else ():
+        if number.isdecimal() and len(number) < 10:
+            facts = facts if isinstance(facts, dict) else {}
+            attempts[int(number)] = {name: text for name, text in facts.items() if isinstance(text, str)}
+    return attempts
 
 
 @contextmanager

@@ -46,12 +46,15 @@ class _Fields(NamedTuple):
 
 
 def _fields_of(connection: Any) -> _Fields:
-    read = {name: getattr(connection, name) for name in _Fields._fields}
-    return _Fields(**{**read, "password": hidden(read["password"]), "extra": hidden(read["extra"])})
+    fields = _Fields(*(getattr(connection, name) for name in _Fields._fields))
+    return fields._replace(password=hidden(fields.password), extra=hidden(fields.extra))
 
 
 def config_of(connection: Connection) -> ServiceConfig:
-    """Read the settings of a connection of type ``n8n`` or ``service``."""
+    """Read the settings of a connection: the base URL in ``host``, the key in ``password``, the rest in ``extra``.
+
+    ``schema`` may hold ``http`` or ``https``, or the path prefix if the connection was given as a URI.
+    """
     fields = _fields_of(connection)
     del connection  # the frame of an error would show it
     source = f"connection '{fields.conn_id}'"
@@ -105,7 +108,11 @@ def no_connection(*conn_ids: str) -> AirflowNotFoundException:
 
 
 class WebhookHeaders:
-    """The headers of a webhook's call: those that are given, and the webhook's own authentication."""
+    """The headers of a webhook's call: those that are given, and the webhook's own authentication.
+
+    The connection holds a user as login and a password; or the name of a header as login and its value as password; or,
+    for a signed token, no login, the secret as password, and the algorithm in ``extra``.
+    """
 
     def __init__(self, connection: Connection | None, given: Mapping[str, str] | None) -> None:
         self._connection, given = None if connection is None else _fields_of(connection), hidden(given)
@@ -121,22 +128,17 @@ class WebhookHeaders:
 
     def __call__(self, authentication: str) -> dict[str, str]:
         """Make the headers for the authentication of the webhook's node, such as ``basicAuth``."""
-        own = {} if self._connection is None else _authentication_of(self._connection, authentication)
-        return {**self._given, **own}
+        from airflow_provider_service.client.resources._webhooks import authentication_headers
 
-
-def _authentication_of(connection: _Fields, authentication: str) -> dict[str, str]:
-    """Make the headers of a webhook's own authentication, and let the task's log hide their values."""
-    from airflow_provider_service.client.resources._webhooks import authentication_headers
-
-    algorithm = _extra(f"connection '{connection.conn_id}'", connection.extra).get("algorithm")
-    headers = authentication_headers(
-        authentication, connection.login or "", connection.password or "", algorithm=algorithm
-    )
-    for value in headers.values():
-        mask_secret(str(value))
-        mask_secret(value.removeprefix("Bearer "))
-    return headers
+        if self._connection is None:
+            return dict(self._given)
+        conn_id, login, password = self._connection.conn_id, self._connection.login, self._connection.password
+        algorithm = _extra(f"connection '{conn_id}'", self._connection.extra).get("algorithm")
+        headers = authentication_headers(authentication, login or "", password or "", algorithm=algorithm)
+        for value in headers.values():  # the task's log hides them
+            mask_secret(str(value))
+            mask_secret(value.removeprefix("Bearer "))
+        return {**self._given, **headers}
 
 
 def _extra(source: str, text: str | None) -> dict[str, Any]:
@@ -170,5 +172,5 @@ def _base_url(source: str, connection: _Fields) -> str:
     except ValueError:
         raise ServiceConfigError("host is not an address such as https://service.example.com", source=source) from None
     prefix = f"/{schema}" if schema and not is_protocol else ""
-    tail = f"?{parts.query}" if parts.query else ""
-    return f"{parts.scheme}://{parts.netloc}{port}{parts.path.rstrip('/')}{prefix}{tail}"
+    query = f"?{parts.query}" if parts.query else ""
+    return f"{parts.scheme}://{parts.netloc}{port}{parts.path.rstrip('/')}{prefix}{query}"
