@@ -122,7 +122,7 @@ class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
         from airflow_provider_service._core.health.reading import perform
 
         check = HealthCheck.of(self)
-        require(check.thresholds or self.on_breach == "report", "give at least one threshold, or on_breach='report'")
+        require(check.judges or self.on_breach == "report", "give at least one threshold, or on_breach='report'")
         require_report_place(self.report_path)
         health = perform(check, self.hook.client, window_end=read_moment("window_end", self.window_end))
         ServicePageLink().push(context, health.url)

@@ -106,7 +106,7 @@ class ServiceWorkflowHealthSensor(PollingSensor):
         from airflow_provider_service._core.health.reading import HealthPoll
 
         check = HealthCheck.of(self)
-        require(check.thresholds, "give at least one threshold")
+        require(check.judges, "give at least one threshold")
         return HealthPoll(check)
 
     def to_trigger(self, **arguments: Any) -> Any:

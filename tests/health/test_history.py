@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_service._core.arguments import MAX_SECONDS
-from airflow_provider_service._core.health.check import MAX_SLICES, History
+from airflow_provider_service._core.health.statistics import MAX_SLICES, History
 from airflow_provider_service.client._constraints import ExecutionStatus
 
 NOW = datetime(2026, 1, 31, 18, 21, 20, tzinfo=UTC)

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_service._core.health.check import ExecutionStatistics, Tally, Thresholds, span
+from airflow_provider_service._core.health.check import HealthCheck
+from airflow_provider_service._core.health.statistics import ExecutionStatistics, Tally, breaches, span
 from airflow_provider_service.client._constraints import ExecutionStatus
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
@@ -23,6 +24,10 @@ executions = st.tuples(
     st.none() | st.timedeltas(timedelta(minutes=-1), timedelta(hours=1)),
 )
 limits = st.none() | st.floats(0, 1e5)
+
+
+def check_of(*thresholds):
+    return HealthCheck(*[None] * 6, True, 86_400.0, *thresholds)
 
 
 def tally(history, seed=0):
@@ -66,7 +71,7 @@ def test_their_order_does_not_matter(history, random):
 
 @pytest.mark.parametrize("ascending", [True, False])
 def test_many_durations_take_no_more_memory_and_stay_close(monkeypatch, ascending):
-    monkeypatch.setattr("airflow_provider_service._core.health.check.MAX_DURATIONS", 1000)
+    monkeypatch.setattr("airflow_provider_service._core.health.statistics.MAX_DURATIONS", 1000)
     one = Tally(Random(0))
     for second in range(20_000):
         length = second if ascending else 20_000 - second
@@ -81,7 +86,7 @@ def test_many_durations_take_no_more_memory_and_stay_close(monkeypatch, ascendin
 @given(st.lists(executions), limits, limits, st.none() | st.integers(1, 9), limits, limits)
 def test_exactly_the_thresholds_that_do_not_hold_are_breached(history, rate, age, runs, median, p95):
     found = tally(history)
-    thresholds = Thresholds(rate, age, runs, median, p95)
+    check = check_of(rate, age, runs, median, p95)
     holds = {
         "max_failure_rate": rate is None or (found.failure_rate or 0) <= rate,
         "max_age_of_success": age is None or (found.success_age is not None and found.success_age <= age),
@@ -89,15 +94,15 @@ def test_exactly_the_thresholds_that_do_not_hold_are_breached(history, rate, age
         "max_duration_median": median is None or (found.duration_median or 0) <= median,
         "max_duration_p95": p95 is None or (found.duration_p95 or 0) <= p95,
     }
-    breaches = thresholds.breached_by(found)
-    assert sorted(one.threshold for one in breaches) == sorted(name for name, is_held in holds.items() if not is_held)
-    assert all(one.limit == getattr(thresholds, one.threshold) and one.threshold in one.text for one in breaches)
-    assert bool(thresholds) == ((rate, age, runs, median, p95) != (None,) * 5)
+    breached = breaches(check, found)
+    assert sorted(one.threshold for one in breached) == sorted(name for name, is_held in holds.items() if not is_held)
+    assert all(one.limit == getattr(check, one.threshold) and one.threshold in one.text for one in breached)
+    assert check.judges == ((rate, age, runs, median, p95) != (None,) * 5)
 
 
 def test_a_breach_says_value_and_limit():
     found = ExecutionStatistics(4, 1, 3, 0, 0.75, 90_000.0, 90.0, 7_300.0, NOW)
-    texts = [one.text for one in Thresholds(0.5, 3_600, 5, 60, 3_600).breached_by(found)]
+    texts = [one.text for one in breaches(check_of(0.5, 3_600, 5, 60, 3_600), found)]
     assert texts == [
         "failure rate 0.75, above max_failure_rate 0.5",
         "age of the last success 25 h, above max_age_of_success 60 min",

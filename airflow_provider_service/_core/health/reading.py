@@ -1,23 +1,21 @@
-"""Perform a check of the health of workflows.
+"""Perform a check of the health of workflows, once or, for a sensor, poll by poll.
 
 The statistics come from the executions themselves: the service's insights lag behind, and do not distinguish workflows.
-
-A poll of the health of workflows, which a sensor repeats.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import chain, islice
 from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service._core.health.check import History, Tally
 from airflow_provider_service._core.health.report import Health, Member
+from airflow_provider_service._core.health.statistics import History, Tally, breaches
 from airflow_provider_service._core.references import OPTIONAL_WORKFLOW, PROJECT, tag_name_in, workflows_with_tag
 from airflow_provider_service._core.waits.conditions import PollResult
 from airflow_provider_service.client._models import in_utc
@@ -38,103 +36,73 @@ PROGRESS_EVERY = 10_000
 OLDER_IN_A_ROW = 250
 
 
-class _Known(NamedTuple):
-    """The data about a workflow that is kept while executions are read."""
-
-    name: str
-    active: bool
-    keeps_executions: bool
-
-
 def perform(check: HealthCheck, client: ServiceClient, window_end: datetime | None = None) -> Health:
     """Read the executions of the window and judge each workflow. Safe to repeat.
 
     One page is in memory at a time, and of each workflow its counts and a limited number of durations.
 
     :param window_end: end of the window; None, or a time to come, for now.
-    :raises ServiceLookupError: a name matches nothing, or several objects; or there is no workflow to check.
     """
     project_id = PROJECT.id_in(check, client)
-    workflows = _workflows(check, client, project_id)
+    # What is kept of each workflow while executions are read: whole workflows may be large.
+    workflows = {
+        workflow.id: (workflow.name, workflow.active, workflow.keeps_executions)
+        for workflow in _workflows(check, client, project_id)
+        if check.workflow_id or not workflow.is_archived
+    }
+    if not workflows:
+        # A check of nothing must not pass.
+        raise ServiceLookupError("there is no workflow to check, or this key may not see it")
     # The offset of the service's clock is known once it has answered.
     now = client.transport.server_time()
     # In UTC, because a time zone whose clocks change would make the window longer or shorter.
     end = min(in_utc(window_end).astimezone(UTC), now) if window_end else now
     since = end - timedelta(seconds=check.window)
+    before = end if end < now else None
     random = Random(0)
-    tallies = {id_: Tally(random) for id_ in workflows}
+    tallies = {workflow_id: Tally(random) for workflow_id in workflows}
     history = History(since, end)
     has_run = set()
-    started_before = end if end < now else None
-    for execution in _executions(check, client, list(workflows), project_id, since, started_before):
+    # Running executions are in none of these lists, and would count as nothing.
+    filters = [(id_, None) for id_ in workflows] if check.names_workflows else [(None, project_id)]
+    lists = (partial(client.executions.list, workflow_id=id_, project_id=project) for id_, project in filters)
+    executions = chain.from_iterable(_started_since(since, before, list_executions) for list_executions in lists)
+    for number, execution in enumerate(executions, start=1):
         # Runs in the editor say nothing about the workflow in production.
         if execution.workflow_id in tallies and execution.mode != "manual" and execution.started_at is not None:
             has_run.add(execution.workflow_id)
             tallies[execution.workflow_id].count(execution.status, execution.started_at, execution.stopped_at)
             history.count(execution.status, execution.started_at)
+        if number % PROGRESS_EVERY == 0:
+            log.info("%d executions of the window were read", number)
     members = []
-    for id_, known in workflows.items():
-        if check.names_workflows or known.active or id_ in has_run:
+    for id_, (name, is_active, keeps_executions) in workflows.items():
+        if check.names_workflows or is_active or id_ in has_run:
             statistics = tallies[id_].statistics(end)
             url = page_url(client.base_url, WORKFLOW_EXECUTIONS_PAGE, id_)
-            breaches = check.thresholds.breached_by(statistics)
-            members.append(Member(id_, known.name, known.keeps_executions, statistics, breaches, url))
+            members.append(Member(id_, name, keeps_executions, statistics, breaches(check, statistics), url))
     url = members[0].url if len(members) == 1 else page_url(client.base_url, EXECUTIONS_PAGE)
-    return Health(since, end, now, check.window, bool(check.thresholds), members, history, url)
+    return Health(since, end, now, check.window, check.judges, members, history, url)
 
 
-def _workflows(check: HealthCheck, client: ServiceClient, project_id: str | None) -> dict[str, _Known]:
-    found = {
-        one.id: _Known(one.name, one.active, one.keeps_executions)
-        for one in _listed(check, client, project_id)
-        if check.workflow_id or not one.is_archived
-    }
-    if not found:
-        # A check of nothing must not pass.
-        raise ServiceLookupError("there is no workflow to check, or this key may not see it")
-    return found
-
-
-def _listed(check: HealthCheck, client: ServiceClient, project_id: str | None) -> Iterator[Workflow]:
+def _workflows(check: HealthCheck, client: ServiceClient, project_id: str | None) -> Iterator[Workflow]:
     if check.workflow_id is not None:
         yield client.workflows.get(check.workflow_id, exclude_pinned_data=True)
     elif check.workflow_name is not None:
         yield OPTIONAL_WORKFLOW.named_in(check, client)
     else:
-        tag = tag_name_in(check, client)
-        yield from workflows_with_tag(client, tag, project_id=project_id)
-
-
-def _executions(
-    check: HealthCheck,
-    client: ServiceClient,
-    ids: list[str],
-    project_id: str | None,
-    since: datetime,
-    before: datetime | None,
-) -> Iterator[Execution]:
-    # Running executions are in none of these lists, and would count as nothing.
-    requested = [(id_, None) for id_ in ids] if check.names_workflows else [(None, project_id)]
-    read = 0
-    for workflow_id, in_project in requested:
-        for execution in _started_since(
-            since, before, partial(client.executions.list, workflow_id=workflow_id, project_id=in_project)
-        ):
-            yield execution
-            read += 1
-            if read % PROGRESS_EVERY == 0:
-                log.info("%d executions of the window were read", read)
+        yield from workflows_with_tag(client, tag_name_in(check, client), project_id=project_id)
 
 
 def _started_since(
     since: datetime, before: datetime | None, list_executions: Callable[..., Iterator[Execution]]
 ) -> Iterator[Execution]:
-    listed = list_executions(started_after=since, started_before=before)
+    executions = list_executions(started_after=since, started_before=before)
     try:
-        first = list(islice(listed, 1))
+        first = list(islice(executions, 1))
     except ServiceNotOfferedError:  # before n8n 2.37, which has the parameter
         return _newest(list_executions(), since, before)
-    return chain(first, listed)
+    return chain(first, executions)
 
 
 def _newest(executions: Iterator[Execution], since: datetime, before: datetime | None) -> Iterator[Execution]:
@@ -155,10 +123,7 @@ def _newest(executions: Iterator[Execution], since: datetime, before: datetime |
 
 @dataclass(frozen=True)
 class HealthPoll:
-    """A poll of the health of workflows.
-
-    :param check: what to read and how to judge it.
-    """
+    """A poll of the health of workflows, which a sensor repeats."""
 
     check: HealthCheck
     subject: str = "the health of workflows"
@@ -171,4 +136,4 @@ class HealthPoll:
 
     def to_arguments(self) -> dict[str, Any]:
         """The arguments of the sensor and the trigger that describe it."""
-        return self.check.to_arguments()
+        return asdict(self.check)

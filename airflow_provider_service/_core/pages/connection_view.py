@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from airflow_provider_service._core.health.check import span
+from airflow_provider_service._core.health.statistics import span
 from airflow_provider_service._core.reports.report import Link, Table
 
 if TYPE_CHECKING:
@@ -25,12 +25,7 @@ NO_RUNS = "There are none in the last seven days that you may read."
 
 @dataclass(frozen=True)
 class Waits:
-    """Waits of one kind in one triggerer.
-
-    :param trigger: the class of the trigger.
-    :param triggerer: its host; None if no triggerer runs them yet.
-    :param heartbeat_at: when that triggerer last sent a heartbeat.
-    """
+    """Waits of one kind in one triggerer."""
 
     trigger: str
     number: int
@@ -40,13 +35,7 @@ class Waits:
 
 @dataclass(frozen=True)
 class ConnectionView:
-    """The contents of the page of a connection.
-
-    :param findings: findings of the examination, the most severe first.
-    :param base_url: the server of the connection, if it is known.
-    :param runs: the latest runs on that server that the user may read.
-    :param lacks: what could not be read of Airflow's database, in sentences.
-    """
+    """The contents of the page of a connection."""
 
     connection_id: str
     findings: Sequence[Finding]
