@@ -271,7 +271,7 @@ def write_folder(
     remove_stale: bool = False,
     allow_empty: bool = False,
 ) -> tuple[dict[str, str], list[str]]:
-    """Write workflows into a folder, one file per workflow. Safe to repeat; other files of the folder are not changed."""
+    """Write workflows into a folder, one file each. Safe to repeat; other files of the folder are not changed."""
     stored = StoredFolder("path", folder)
     stored.make()
     addresses: dict[str, str] = {}
