@@ -27,9 +27,7 @@ _SIGNAL_SECONDS = 0.5
 class Timer(Protocol):
     """A scheduled call of a function."""
 
-    def cancel(self) -> object:
-        """Cancel the call."""
-        ...
+    def cancel(self) -> object: ...
 
 
 class Clock:

@@ -97,8 +97,8 @@ class ServiceConfig(BaseModel):
     @classmethod
     def _version_from_address(cls, values: dict[str, Any]) -> dict[str, Any]:
         address = values.get("base_url")
-        found = _API_ROOT.search(address.strip().rstrip("/")) if isinstance(address, str) else None
-        return {"api_version": int(found["version"]), **values} if found else values
+        root = _API_ROOT.search(address.strip().rstrip("/")) if isinstance(address, str) else None
+        return {"api_version": int(root["version"]), **values} if root else values
 
     # Pydantic runs "before" validators in reverse order of definition, so this one sees parsed JSON.
     @field_validator("*", mode="before")
@@ -238,15 +238,15 @@ def _proxy(address: str) -> str:
     try:
         parts = urlsplit(address)
         _ = parts.port  # raises an error for an invalid port
-        known = parts.scheme in _PROXY_SCHEMES and _HOST.fullmatch(parts.hostname or "")
+        is_valid = parts.scheme in _PROXY_SCHEMES and _HOST.fullmatch(parts.hostname or "") and address.isprintable()
     except ValueError:  # the error's text contains the value
-        known = None
+        is_valid = False
     if _MASK in address:
         raise ValueError(
             f"holds {_MASK}, the mask that Airflow shows in place of a secret: the mask was saved, not the value. "
             "Enter user and password of the proxy again"
         )
-    if not known or not address.isprintable():
+    if not is_valid:
         raise ValueError(
             "must contain addresses such as http://proxy:3128 or http://user:password@proxy:3128, "
             "with special characters of user and password percent-encoded"

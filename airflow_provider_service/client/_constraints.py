@@ -37,7 +37,6 @@ def is_plain_id(value: object) -> bool:
 
 
 def plain_id(value: str) -> str:
-    """Return an id if it can become part of a path or an address."""
     if not is_plain_id(value):
         raise ServiceInputError(f"{shown(value)} {NOT_PLAIN}")
     return value

@@ -45,7 +45,6 @@ _DEFAULTS = {
 
 
 def parse_definition(definition: Any) -> Mapping[str, Any]:
-    """Return an exported workflow as a mapping."""
     if isinstance(definition, str):
         try:
             definition = json.loads(definition)
@@ -195,10 +194,11 @@ def settings_not_kept(settings: Mapping[str, Any], existing: Mapping[str, Any] |
     return [name for name in settings if name in not_kept]
 
 
-def are_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def are_same(workflow: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two workflows are the same in every field that an update accepts, except for their static data."""
-    wanted = {name: other.get(name) for name in (one.keys() | other.keys()) - {"staticData"}}
-    return _are_as_defined(one, {**wanted, "settings": with_defaults(other.get("settings"), one.get("settings"))})
+    wanted = {name: other.get(name) for name in (workflow.keys() | other.keys()) - {"staticData"}}
+    wanted["settings"] = with_defaults(other.get("settings"), workflow.get("settings"))
+    return _are_as_defined(workflow, wanted)
 
 
 def _are_as_defined(current: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:

@@ -274,12 +274,12 @@ def telling_nodes(execution: Execution) -> frozenset[str]:
     return frozenset(filter(None, (failed_node(execution), last_node(execution))))
 
 
-def first_with(names: Sequence[str], most: int, kept: Collection[str]) -> list[str]:
+def first_with(names: Sequence[str], most: int, needed: Collection[str]) -> list[str]:
     """Reduce distinct names to at most ``most``, in their order: those to keep, and the first of the others."""
     if len(names) <= most:
         return list(names)
-    others = (name for name in names if name not in kept)
-    chosen = {*islice(others, most - sum(name in kept for name in names)), *kept}
+    others = (name for name in names if name not in needed)
+    chosen = {*islice(others, most - sum(name in needed for name in names)), *needed}
     return [name for name in names if name in chosen]
 
 

@@ -52,7 +52,7 @@ class _Kind(Generic[Found]):
         listed: Callable[..., Iterable[Found]],
         places: Callable[[Resources, Sequence[Found]], Iterable[_Place]] | None = None,
         *,
-        name_of: Callable[[Any], str | None] = lambda found: found.name,
+        name_of: Callable[[Any], str | None] = lambda named: named.name,
         without_project: str = "",
     ) -> None:
         self.noun, self.listed, self.places, self.name_of = noun, listed, places, name_of
@@ -70,9 +70,9 @@ class _Kind(Generic[Found]):
 
     def get(self, client: Resources, name: str, *, project_id: str | None = None, **filters: Any) -> Found:
         """Return the object with exactly this name; if none has it, the error says which name was probably meant."""
-        found = self.find(client, name, project_id=project_id, **filters)
-        if found is not None:
-            return found
+        match = self.find(client, name, project_id=project_id, **filters)
+        if match is not None:
+            return match
         try:
             listed = islice(self.listed(client, None, project_id, **filters), _MAX_COMPARED)
             similar = _similar(name, map(self.name_of, listed))
@@ -85,8 +85,7 @@ class _Kind(Generic[Found]):
         )
 
     def named(self, client: Resources, name: str, project_id: str | None, **filters: Any) -> list[Found]:
-        """All objects with exactly this name."""
-        return [found for found in self.listed(client, name, project_id, **filters) if self.name_of(found) == name]
+        return [listed for listed in self.listed(client, name, project_id, **filters) if self.name_of(listed) == name]
 
     def _words(self, project_id: str | None) -> str:
         return f"{self.noun} in project {project_id}" if project_id else f"{self.noun}{self.without_project}"
@@ -194,12 +193,12 @@ def create_tag(client: Resources, name: str) -> tuple[Tag, bool]:
         return client.tags.create(name), True
     except errors.ServiceConflictError:
         # The service strips spaces from names, and gives the same answer if a name is taken, empty or too long.
-        found = _TAG.find(client, name.strip())
-        if found is None:
+        tag = _TAG.find(client, name.strip())
+        if tag is None:
             raise errors.ServiceInputError(
                 f"{name!r} cannot be the name of a tag: it must have 1 to 24 characters"
             ) from None
-        return found, False
+        return tag, False
 
 
 # Variables: of a project, or of the whole instance.
@@ -228,10 +227,10 @@ def create_variable(client: Resources, key: str, value: str, *, project_id: str 
     try:
         client.variables.create(key, value, project_id=project_id)
     except errors.ServiceInvalidRequestError:
-        found = find_variable(client, key, project_id=project_id)
-        if found is None:
+        variable = find_variable(client, key, project_id=project_id)
+        if variable is None:
             raise
-        return found
+        return variable
     return None
 
 
@@ -271,10 +270,10 @@ def get_folder(client: Resources, path: str, *, project_id: str) -> FolderItem:
     for name in path.strip(FOLDER_SEPARATOR).split(FOLDER_SEPARATOR):
         level = partial(_folders_in, parent)
         where = f" in {FOLDER_SEPARATOR.join(above)!r}" if above else ""
-        found = _Kind(f"folder{where}", level).get(client, name, project_id=project_id)
-        parent = found.id
+        folder = _Kind(f"folder{where}", level).get(client, name, project_id=project_id)
+        parent = folder.id
         above.append(name)
-    return found
+    return folder
 
 
 def _folders_in(parent: str | None, client: Resources, _: str | None, project_id: str) -> Iterable[FolderItem]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client import errors
 from airflow_provider_service.client._clock import clock
@@ -17,7 +17,7 @@ from airflow_provider_service.client._http.redaction import masked, redacted
 from airflow_provider_service.client._values import dict_or_empty, one_line
 
 if TYPE_CHECKING:
-    from airflow_provider_service.client._http.exchange import Answer
+    from airflow_provider_service.client._http.exchange import Answer, Call, Failure
 
 # The message is at the beginning of an error page.
 MESSAGE_BYTES = 4 * 1024
@@ -48,29 +48,16 @@ _BY_STATUS: dict[int, tuple[type[errors.ServiceApiError], str]] = {
     504: (errors.ServiceUnavailableError, "the service did not answer its proxy in time"),
 }
 
-#: The class of an error, its reason, and a hint.
-Failure = tuple[type[errors.ServiceApiError], str, str | None]
 
-
-class Called(NamedTuple):
-    """A call, as far as it determines what a refusal means."""
-
-    method: str
-    path: str
-    scope: str | None = None
-
-
-def decode(response: Answer, path: str, called: Called, *, secret: str, binary: bool) -> Any:
-    """Return the value of an answer, or raise the error that it is; ``path`` contains the ids."""
+def decode(response: Answer, call: Call, *, secret: str, binary: bool) -> Any:
+    """Return the value of an answer, or raise the error that it is."""
     if response.status_code >= HTTPStatus.BAD_REQUEST:
         facts = facts_of(response, secret)
-        kind, reason, hint = _meaning(response, facts["server_message"] or "", called)
-        raise kind(reason, method=called.method, path=path, hint=hint, retry_after=retry_after(response), **facts)
+        failure = _meaning(response, facts["server_message"] or "", call)
+        raise call.error(failure, retry_after=retry_after(response), **facts)
     if not HTTPStatus.OK <= response.status_code < HTTPStatus.MULTIPLE_CHOICES:
-        reason = "the answer is neither a success nor an error"
-        raise errors.ServiceUnexpectedResponseError(
-            reason, method=called.method, path=path, **facts_of(response, secret)
-        )
+        neither = (errors.ServiceUnexpectedResponseError, "the answer is neither a success nor an error", None)
+        raise call.error(neither, **facts_of(response, secret))
     if binary:
         return response.content
     if not response.content:
@@ -79,8 +66,8 @@ def decode(response: Answer, path: str, called: Called, *, secret: str, binary: 
         return response.json()
     except ValueError as error:
         facts = facts_of(response, secret)
-        kind, reason, hint = _meaning_of_no_json(response, facts["server_message"] or "", error)
-    raise kind(reason, method=called.method, path=path, hint=hint, **facts)
+        failure = _meaning_of_no_json(response, facts["server_message"] or "", error)
+    raise call.error(failure, **facts)
 
 
 def _meaning_of_no_json(response: Answer, message: str, error: ValueError) -> Failure:
@@ -100,7 +87,7 @@ def _meaning_of_no_json(response: Answer, message: str, error: ValueError) -> Fa
     )
 
 
-def _meaning(response: Answer, message: str, called: Called) -> Failure:
+def _meaning(response: Answer, message: str, call: Call) -> Failure:
     status = response.status_code
     if status == HTTPStatus.NOT_FOUND and not _is_json(response):
         return (
@@ -110,7 +97,7 @@ def _meaning(response: Answer, message: str, called: Called) -> Failure:
         )
     # A server that lacks an operation does not know its path, or knows only other methods of the path.
     if (status == HTTPStatus.NOT_FOUND and message == "not found") or status == HTTPStatus.METHOD_NOT_ALLOWED:
-        return errors.ServiceNotOfferedError, "this server does not offer the operation", _offered_from(called)
+        return errors.ServiceNotOfferedError, "this server does not offer the operation", _offered_from(call)
     # An older server answers with these until it has noticed that its database failed: 401 if it looked the key up.
     refused = status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED)
     if refused and _is_json(response) and _DATABASE_FAILED.search(message):
@@ -123,10 +110,10 @@ def _meaning(response: Answer, message: str, called: Called) -> Failure:
         return (
             errors.ServiceNotOfferedError,
             "this server does not offer the operation with this parameter",
-            _offered_from(called, unknown[1]),
+            _offered_from(call, unknown[1]),
         )
     if status == HTTPStatus.UNAUTHORIZED and "not licensed" in message:  # the wording of an older server
-        return _meaning_of_forbidden(message, called.scope)
+        return _meaning_of_forbidden(message, call.scope)
     if status == HTTPStatus.UNAUTHORIZED:
         return (
             errors.ServiceUnauthorizedError,
@@ -142,18 +129,18 @@ def _meaning(response: Answer, message: str, called: Called) -> Failure:
             "Give the key that scope, or update with publish_if_active=False",
         )
     if status == HTTPStatus.FORBIDDEN:
-        return _meaning_of_forbidden(message, called.scope)
+        return _meaning_of_forbidden(message, call.scope)
     if status in _BY_STATUS:
         return (*_BY_STATUS[status], None)
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        is_of_execution = (called.method, called.path) == ("GET", "/executions/{}")
+        is_of_execution = (call.method, call.operation) == ("GET", "/executions/{}")
         hint = "Its log may say why" if is_of_execution else "A malformed argument can be the cause"
         return errors.ServiceServerError, "the server failed on this request", hint
     return errors.ServiceInvalidRequestError, "the request was refused", None
 
 
-def _offered_from(called: Called, parameter: str | None = None) -> str:
-    version = since(called.method, called.path, parameter) or since(called.method, called.path)
+def _offered_from(call: Call, parameter: str | None = None) -> str:
+    version = since(call.method, call.operation, parameter) or since(call.method, call.operation)
     return f"n8n offers it from {version} on" if version else "The server may be an older version"
 
 

@@ -64,7 +64,6 @@ _deadline: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 
 def _current_deadline() -> Deadline:
-    """The deadline of the current exchange; without one, the latest that sockets accept."""
     return _deadline.get() or Deadline(MAX_SECONDS)
 
 
@@ -248,12 +247,10 @@ class TimedAdapter(HTTPAdapter):
     """Makes ``requests`` use these connections, also through proxies."""
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
-        """Create the pools of connections without a proxy."""
         super().init_poolmanager(*args, **options)
         self.poolmanager.pool_classes_by_scheme = _POOLS
 
     def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
-        """Create the pools of connections through a proxy."""
         manager = super().proxy_manager_for(proxy, **options)
         manager.pool_classes_by_scheme = _socks_pools() if proxy.lower().startswith("socks") else _POOLS
         return manager

@@ -114,7 +114,6 @@ def to_json(value: Any) -> str:
 
 
 def json_body(value: Any) -> HiddenBytes:
-    """Write a value as the body of a request."""
     return HiddenBytes(to_json(value).encode())
 
 

@@ -19,7 +19,7 @@ from functools import cached_property
 from http import HTTPStatus
 from http.client import HTTPException
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 import requests
@@ -68,11 +68,25 @@ _TUNNEL_REFUSED = re.compile(r"Tunnel connection failed: (\d{3})")
 
 #: Whether the data of an event is the answer to a call.
 IsAnswer = Callable[[bytes], bool]
+#: The class of an error, its reason, and a hint.
+Failure = tuple[type[errors.ServiceApiError], str, str | None]
+
+
+class Call(NamedTuple):
+    """A call, as errors name it, and as far as it determines what a refusal means."""
+
+    method: str
+    path: str
+    operation: str = ""  # of the API: the path with {} for each id
+    scope: str | None = None
+
+    def error(self, failure: Failure, **facts: Any) -> errors.ServiceApiError:
+        """The error of this call, with what it keeps of the answer."""
+        kind, reason, hint = failure
+        return kind(reason, method=self.method, path=self.path, hint=hint, **facts)
 
 
 class Answer:
-    """A whole answer."""
-
     def __init__(self, status_code: int, headers: Mapping[str, str], content: bytes) -> None:
         self.status_code, self.headers, self.content = status_code, headers, content
 
@@ -83,7 +97,6 @@ class Answer:
 
     @cached_property
     def text(self) -> str:
-        """The body as text."""
         return self.beginning(len(self.content))
 
     def beginning(self, size: int) -> str:
@@ -151,7 +164,7 @@ class Session(requests.Session):
     def exchange(
         self,
         request: requests.PreparedRequest,
-        path: str,
+        call: Call,
         timeout: float | None,
         *,
         follow: bool,
@@ -166,18 +179,16 @@ class Session(requests.Session):
         timeout = min(timeout or self._config.timeout, MAX_SECONDS)
         deadline = Deadline(timeout)
         for _ in range(MAX_REDIRECTS):
-            answer = self._exchange_once(request, path, timeout, deadline, is_answer)
-            target = self._redirect_of(answer, request, path, follow)
+            answer = self._exchange_once(request, call, timeout, deadline, is_answer)
+            target = self._redirect_of(answer, request.url or "", call, follow)
             if target is None:
-                log.debug("%s %s answered %s", request.method, path, answer.status_code)
+                log.debug("%s %s answered %s", call.method, call.path, answer.status_code)
                 return answer
             request = request.copy()
             request.url = target
             request.headers.pop("Cookie", None)
             request.prepare_cookies(self.cookies)
-        raise errors.ServiceRedirectError(
-            f"redirected more than {MAX_REDIRECTS} times", method=request.method or "", path=path
-        )
+        raise call.error((errors.ServiceRedirectError, f"redirected more than {MAX_REDIRECTS} times", None))
 
     def get_redirect_target(self, resp: requests.Response) -> None:
         """Leave redirects to :meth:`exchange`: requests would send the key elsewhere and read bodies without limit."""
@@ -185,12 +196,12 @@ class Session(requests.Session):
     def _exchange_once(
         self,
         request: requests.PreparedRequest,
-        path: str,
+        call: Call,
         timeout: float,
         deadline: Deadline,
         is_answer: IsAnswer | None,
     ) -> Answer:
-        method, url = request.method or "", request.url or ""
+        url = request.url or ""
         settings = self._settings(url)
         proxy = select_proxy(url, settings["proxies"])
         if proxy and not _names_host(proxy):  # requests raises an unrelated error for it
@@ -202,16 +213,16 @@ class Session(requests.Session):
                 response = self.send(request, timeout=(self._config.connect_timeout, timeout), **settings)
                 answer = Answer(response.status_code, response.headers, b"")
                 with closing(response):
-                    parts = self._parts(response, method, path)
+                    parts = self._parts(response, call)
                     if is_answer and answer.content_type == EVENT_STREAM:
                         answer.content = next(filter(is_answer, islice(event_data(parts), MAX_EVENTS)), b"")
                     else:
                         answer.content = b"".join(parts)
         except _FAILURES as error:
-            failed = failure_to_answer(error, method, path, self._config, timeout=timeout, proxy=proxy)
+            failed = failure_to_answer(error, call, self._config, timeout=timeout, proxy=proxy)
         else:
             if response.status_code == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED and proxy and url.startswith("http:"):
-                raise proxy_error(str(response.reason), method, path, proxy, status=response.status_code)
+                raise proxy_error(str(response.reason), call, proxy, status=response.status_code)
             return answer
         # Raised outside the handler, so that the error's context keeps no frames that hold the request's headers.
         raise failed
@@ -228,41 +239,38 @@ class Session(requests.Session):
             self._settings_of[origin] = {**settings, "proxies": proxies}
         return self._settings_of[origin]
 
-    def _parts(self, response: requests.Response, method: str, path: str) -> Iterator[bytes]:
+    def _parts(self, response: requests.Response, call: Call) -> Iterator[bytes]:
         size, limit = 0, self._config.max_answer_mib * MEBIBYTE
         for part in response.iter_content(_READ_AT_ONCE):
             size += len(part)
             if size > limit:
-                raise errors.ServiceAnswerTooLargeError(
+                too_large = (
+                    errors.ServiceAnswerTooLargeError,
                     f"the answer is larger than {self._config.max_answer_mib} MiB, so it was not read to its end, and "
                     "was discarded",
-                    method=method,
-                    path=path,
-                    status=response.status_code,
-                    hint="Read less at a time (a smaller page_size, executions without data), or raise the "
-                    "connection's extra 'max_answer_mib'",
+                    "Read less at a time (a smaller page_size, executions without data), or raise the connection's "
+                    "extra 'max_answer_mib'",
                 )
+                raise call.error(too_large, status=response.status_code)
             yield part
 
-    def _redirect_of(self, answer: Answer, request: requests.PreparedRequest, path: str, follow: bool) -> str | None:
+    def _redirect_of(self, answer: Answer, url: str, call: Call, follow: bool) -> str | None:
         location = answer.headers.get("Location")
         if location is None or answer.status_code not in _REDIRECTS:
             return None
-        origin = request.url or ""
         try:
-            target = urljoin(origin, requote_uri(location.encode("latin-1").decode()))
-            if follow and _origin(target) == _origin(origin):
+            target = urljoin(url, requote_uri(location.encode("latin-1").decode()))
+            if follow and _origin(target) == _origin(url):
                 return target
         except ValueError:
             target = "an address that cannot be read"
-        raise errors.ServiceRedirectError(
-            f"redirected to {one_line(masked(target.partition('?')[0], *self._keys))}; "
-            "only reads follow a redirect, and only within the same origin",
-            method=request.method or "",
-            path=path,
-            status=answer.status_code,
-            hint="Set the connection's host to the final address of the service",
+        shown = one_line(masked(target.partition("?")[0], *self._keys))
+        not_followed = (
+            errors.ServiceRedirectError,
+            f"redirected to {shown}; only reads follow a redirect, and only within the same origin",
+            "Set the connection's host to the final address of the service",
         )
+        raise call.error(not_followed, status=answer.status_code)
 
 
 def _names_host(proxy: str) -> bool:
@@ -301,7 +309,7 @@ def _lines(parts: Iterable[bytes]) -> Iterator[str]:
 
 
 def failure_to_answer(
-    error: Exception, method: str, path: str, config: ServiceConfig, *, timeout: float, proxy: str | None
+    error: Exception, call: Call, config: ServiceConfig, *, timeout: float, proxy: str | None
 ) -> Exception:
     """Name the failure of an exchange that ended without a complete answer."""
     inner, cause = _innermost(error), _root_cause(error)
@@ -309,7 +317,7 @@ def failure_to_answer(
         return bad_proxy(proxy)
     if isinstance(error, requests.exceptions.ProxyError):
         refused = _TUNNEL_REFUSED.search(str(inner))
-        return proxy_error(cause, method, path, proxy, status=int(refused[1]) if refused else None)
+        return proxy_error(cause, call, proxy, status=int(refused[1]) if refused else None)
     through = f" through the proxy {_shown(proxy)}" if proxy else ""
     kind: type[errors.ServiceApiError]
     hint = None
@@ -335,34 +343,27 @@ def failure_to_answer(
         is_garbled = isinstance(error, requests.exceptions.ContentDecodingError)
         kind = errors.ServiceUnreadableResponseError if is_garbled else errors.ServiceUnexpectedResponseError
         reason = f"the answer cannot be read: {type(error).__name__}"
-    return kind(reason, method=method, path=path, hint=hint)
+    return call.error((kind, reason, hint))
 
 
 def bad_proxy(proxy: str | None) -> errors.ServiceConfigError:
-    """Report that the address of a proxy is not valid."""
     return errors.ServiceConfigError(
         f"the proxy {_shown(proxy)} cannot be used: its address is not valid, or a package for it is missing; see the "
         "connection's extra 'proxies' and the proxies of the environment; nothing was sent"
     )
 
 
-def proxy_error(
-    reason: str, method: str, path: str, proxy: str | None, *, status: int | None
-) -> errors.ServiceProxyError:
-    """Report that the proxy caused the failure."""
-    return errors.ServiceProxyError(
-        f"the proxy {_shown(proxy)} did not pass the request on: {reason}",
-        method=method,
-        path=path,
-        status=status,
-        hint="Check the connection's extra 'proxies' and the proxies of the environment",
-    )
+def proxy_error(reason: str, call: Call, proxy: str | None, *, status: int | None) -> errors.ServiceApiError:
+    """Report that the proxy caused the failure, with the HTTP status that the proxy itself answered, if it did."""
+    hint = "Check the connection's extra 'proxies' and the proxies of the environment"
+    reason = f"the proxy {_shown(proxy)} did not pass the request on: {reason}"
+    return call.error((errors.ServiceProxyError, reason, hint), status=status)
 
 
 def _shown(proxy: str | None) -> str:
     """The address of a proxy without its user and password."""
-    scheme, separator, rest = (proxy or "").rpartition("://")
-    address = rest.rpartition("@")[2].partition("/")[0]
+    scheme, separator, address = (proxy or "").rpartition("://")
+    address = address.rpartition("@")[2].partition("/")[0]
     return f"{scheme}{separator}{address}" if address else "of the settings"
 
 

@@ -15,7 +15,6 @@ from airflow_provider_service.client.errors import ServiceAnswerTooLargeError, S
 
 Fetch = Callable[[dict[str, Any]], Any]
 
-
 # A filter of the server can empty a page, or several in a row, but not an endless number of them.
 MAX_EMPTY_PAGES = 100
 # Far beyond any real list: 62 million items in pages of the default size.
@@ -140,7 +139,6 @@ class _Advance:
         self._empty = self._pages = 0
 
     def check(self, items: list[Any]) -> None:
-        """Record a page."""
         self._pages += 1
         if self._pages > MAX_PAGES:
             raise PagingError(f"after {MAX_PAGES:,} pages there was still another one")
@@ -156,8 +154,8 @@ class _Advance:
 
 
 def _identity(item: Any) -> str:
-    known = item.get("id") if isinstance(item, dict) else None
-    return repr(known) if isinstance(known, (str, int)) else repr(item)
+    item_id = item.get("id") if isinstance(item, dict) else None
+    return repr(item_id if isinstance(item_id, (str, int)) else item)
 
 
 def _first(

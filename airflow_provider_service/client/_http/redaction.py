@@ -48,7 +48,6 @@ def secrets_in(header: str) -> list[str]:
 
 
 def masked(text: str, *secrets: str | None) -> str:
-    """The text with secrets masked."""
     for secret in filter(None, secrets):
         text = text.replace(secret, HIDDEN)
     return text
@@ -56,8 +55,6 @@ def masked(text: str, *secrets: str | None) -> str:
 
 #: Texts to hide, by name.
 Secrets = Mapping[str, Collection[str]]
-
-
 #: A signed token (JWT).
 SIGNED = r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+"
 

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from airflow_provider_service.client import errors
 from airflow_provider_service.client._http import answers
-from airflow_provider_service.client._http.exchange import Answer
+from airflow_provider_service.client._http.exchange import Answer, Call, Failure
 from airflow_provider_service.client._http.redaction import MIN_CHARS, HiddenText, masked, secrets_in
 from airflow_provider_service.client._models import WebhookAnswer
 from airflow_provider_service.client._values import dict_or_empty, one_line, type_of
@@ -62,23 +62,22 @@ def is_refusal(error: errors.ServiceApiError) -> bool:
     return error.status is None and error.not_processed
 
 
-def read_answer(response: Answer, method: str, path: str, sent: Mapping[str, str]) -> WebhookAnswer:
+def read_answer(response: Answer, call: Call, sent: Mapping[str, str]) -> WebhookAnswer:
     """Distinguish an answer of the workflow from a refusal of the service, after which nothing ran."""
     try:
         body = response.json()
     except ValueError:
         body = response.text
-    failure = _webhook_failure(response, body, method, path)
+    failure = _webhook_failure(response, body, call.method, call.path)
     if failure is None:
         return WebhookAnswer(response.status_code, body)
-    kind, reason, hint = failure
     secrets = [secret for value in sent.values() for secret in secrets_in(value) if len(secret) >= MIN_CHARS]
     # The longest first, because one secret can be part of another.
     facts = answers.facts_of(response, *sorted(secrets, key=len, reverse=True))
-    raise kind(reason, method=method, path=path, hint=hint, retry_after=answers.retry_after(response), **facts)
+    raise call.error(failure, retry_after=answers.retry_after(response), **facts)
 
 
-def _webhook_failure(response: Answer, body: Any, method: str, path: str) -> answers.Failure | None:
+def _webhook_failure(response: Answer, body: Any, method: str, path: str) -> Failure | None:
     # The service's complete texts are compared: a workflow that answers in similar words has run, and so has one that
     # passes on what another server has answered.
     status = response.status_code
@@ -140,7 +139,7 @@ CREATE_KEY = "a user of the service creates it there under Settings, Instance-le
 
 _UNKNOWN_METHOD = -32601
 _REFUSED_REQUESTS = (-32600, -32602, -32700)
-_FAILED: answers.Failure = (
+_FAILED: Failure = (
     errors.ServiceServerError,
     "the service failed to start the workflow, or started it and failed to report that",
     None,
@@ -191,20 +190,19 @@ _REFUSALS: tuple[tuple[str, type[errors.ServiceApiError], str, str | None], ...]
 )
 
 
-def read_result(response: Answer, path: str, secret: str) -> dict[str, Any]:
+def read_result(response: Answer, call: Call, secret: str) -> dict[str, Any]:
     """Return the answer of the tool that starts workflows: an object with an ``executionId``."""
-    _check_status(response, path, secret)
+    _check_status(response, call, secret)
     message = _message(response)
     output = dict_or_empty(dict_or_empty(message.get("result")).get("structuredContent"))
     if isinstance(output.get("executionId"), str) and output["executionId"]:
         return output
     text = _words(message, output)
-    kind, reason, hint = _mcp_failure(message, text)
     facts = {**answers.facts_of(response, secret), "server_message": one_line(masked(text, secret)) or None}
-    raise kind(reason, method="POST", path=path, hint=hint, **facts)
+    raise call.error(_mcp_failure(message, text), **facts)
 
 
-def _check_status(response: Answer, path: str, secret: str) -> None:
+def _check_status(response: Answer, call: Call, secret: str) -> None:
     facts = answers.facts_of(response, secret)
     status, message = facts["status"], facts["server_message"]
     kind: type[errors.ServiceApiError]
@@ -220,9 +218,9 @@ def _check_status(response: Answer, path: str, secret: str) -> None:
             "If this lasts longer than a minute, check host and path prefix of the connection, and the version of n8n"
         )
     else:
-        answers.decode(response, path, answers.Called("POST", path), secret=secret, binary=True)
+        answers.decode(response, call, secret=secret, binary=True)
         return
-    raise kind(reason, method="POST", path=path, hint=hint, **facts)
+    raise call.error((kind, reason, hint), **facts)
 
 
 def is_answer(data: bytes) -> bool:
@@ -251,7 +249,7 @@ def _words(message: dict[str, Any], output: dict[str, Any]) -> str:
     return " ".join(text for text in texts if isinstance(text, str))
 
 
-def _mcp_failure(message: dict[str, Any], text: str) -> answers.Failure:
+def _mcp_failure(message: dict[str, Any], text: str) -> Failure:
     code = dict_or_empty(message.get("error")).get("code")
     if _ANSWER_REFUSED.match(text):
         return _FAILED

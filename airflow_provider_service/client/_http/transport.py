@@ -27,7 +27,7 @@ from airflow_provider_service.client._http.encoding import (
     segment,
     text_of,
 )
-from airflow_provider_service.client._http.exchange import MEBIBYTE, Answer, Session
+from airflow_provider_service.client._http.exchange import MEBIBYTE, Answer, Call, Session
 from airflow_provider_service.client._http.redaction import HiddenText
 from airflow_provider_service.client._models import METHODS_WITHOUT_BODY, WebhookAnswer
 from airflow_provider_service.client._values import shown
@@ -119,13 +119,13 @@ class Transport:
         headers = {self.config.key_header: self._key}
         request = self._prepare(method, self.config.api_root + target + encode_query(query), headers, data, files)
         repeatable = method in _REPEATABLE_METHODS if repeatable is None else repeatable
-        called = answers.Called(method, path, scope)
+        call = Call(method, target, path, scope)
 
         def send() -> Any:
             sent = clock().now()
-            answer = self._session.exchange(request, target, timeout, follow=method == "GET")
+            answer = self._session.exchange(request, call, timeout, follow=method == "GET")
             self._server_clock.learn(answer.headers.get("Date"), sent, clock().now())
-            value = answers.decode(answer, target, called, secret=self._key, binary=binary)
+            value = answers.decode(answer, call, secret=self._key, binary=binary)
             self.succeeded_at = clock().monotonic()
             return value
 
@@ -157,10 +157,11 @@ class Transport:
         data = self._form(payload, files) if files else self._limited_body(payload) if has_body else None
         headers = start_answers.checked_headers(headers)
         request = self._prepare(method, self.config.webhook_root + target + query, headers, data)
+        call = Call(method, target)
 
         def send() -> WebhookAnswer:
-            answer = self._session.exchange(request, target, timeout, follow=False)
-            return start_answers.read_answer(answer, method, target, headers)
+            answer = self._session.exchange(request, call, timeout, follow=False)
+            return start_answers.read_answer(answer, call, headers)
 
         return _retrying(False, self._start_seconds, stopped, may_repeat)(send)
 
@@ -182,13 +183,14 @@ class Transport:
             )
         secret = HiddenText(key.get_secret_value())
         headers = {"Authorization": HiddenText(f"Bearer {secret}"), "Accept": "application/json, text/event-stream"}
-        call = {"name": tool, "arguments": arguments}
-        body = {"jsonrpc": "2.0", "id": start_answers.REQUEST_ID, "method": "tools/call", "params": call}
+        params = {"name": tool, "arguments": arguments}
+        body = {"jsonrpc": "2.0", "id": start_answers.REQUEST_ID, "method": "tools/call", "params": params}
         request = self._prepare("POST", self.config.base_url + MCP_PATH, headers, self._limited_body(body))
+        call = Call("POST", MCP_PATH)
 
         def send() -> dict[str, Any]:
-            answer = self._session.exchange(request, MCP_PATH, timeout, follow=False, is_answer=start_answers.is_answer)
-            return start_answers.read_result(answer, MCP_PATH, secret)
+            answer = self._session.exchange(request, call, timeout, follow=False, is_answer=start_answers.is_answer)
+            return start_answers.read_result(answer, call, secret)
 
         return _retrying(repeatable, self._start_seconds, stopped)(send)
 
@@ -213,7 +215,7 @@ class Transport:
         """Request a page below the base URL, outside the API and without the key; None if no answer arrived."""
         request = self._prepare("GET", self.config.base_url + path, {})
         try:
-            return self._session.exchange(request, path, None, follow=False)
+            return self._session.exchange(request, Call("GET", path), None, follow=False)
         except ServiceError:
             return None
 

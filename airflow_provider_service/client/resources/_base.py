@@ -76,7 +76,7 @@ class Resource:
 
         def items() -> Iterator[T]:
             try:
-                for value in found:
+                for value in values:
                     yield read(item, value, "GET", target)
             except PagingError as error:
                 raise ServiceUnexpectedResponseError(
@@ -85,7 +85,7 @@ class Resource:
                     path=target,
                 ) from None
 
-        found = follow(fetch, page_size=page_size or self._transport.config.page_size, limit=limit)
+        values = follow(fetch, page_size=page_size or self._transport.config.page_size, limit=limit)
         return items()
 
 

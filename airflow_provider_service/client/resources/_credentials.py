@@ -203,13 +203,13 @@ _ABSENT: Mapping[str, Any] = {
 
 def fitted(data: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return equivalent data that a server with this schema accepts, as far as the rules are known."""
-    kept = {name: value for name, value in data.items() if name not in _ABSENT or value != _ABSENT[name]}
+    fields = {name: value for name, value in data.items() if name not in _ABSENT or value != _ABSENT[name]}
     for other, _, _ in _rules(schema):
         if other in _ABSENT:
-            kept.setdefault(other, _ABSENT[other])
+            fields.setdefault(other, _ABSENT[other])
     kinds = {name: dict_or_empty(field).get("type") for name, field in dict_or_empty(schema.get("properties")).items()}
     empty = {**_ABSENT, **{name: "" for name, kind in kinds.items() if kind == "notice"}}
-    return {**{name: empty[name] for name in demanded(kept, schema) if name in empty}, **kept}
+    return {**{name: empty[name] for name in demanded(fields, schema) if name in empty}, **fields}
 
 
 def demanded(data: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:

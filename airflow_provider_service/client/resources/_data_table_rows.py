@@ -301,9 +301,9 @@ def _explaining(rows: Iterator[Row], sort_by: str | None) -> Iterator[Row]:
     except ServiceInvalidRequestError as error:
         if error.server_message != _FILTER_REFUSED:
             raise
-        known = ", ".join(comparison for comparison in get_args(Comparison) if comparison not in ADDED_COMPARISONS)
+        older = ", ".join(comparison for comparison in get_args(Comparison) if comparison not in ADDED_COMPARISONS)
         hint = (
-            f"Each of the filters has a columnName, a value and, unless it is eq, a condition: {known}; "
+            f"Each of the filters has a columnName, a value and, unless it is eq, a condition: {older}; "
             f"from n8n 2.40 on also {' and '.join(ADDED_COMPARISONS)}"
         )
         raise error.with_hint(hint) from error
