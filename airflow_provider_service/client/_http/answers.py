@@ -6,7 +6,6 @@ import email.utils
 import html
 import json
 import re
-from collections.abc import Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -157,41 +156,27 @@ def _meaning_of_forbidden(message: str, scope: str | None) -> Failure:
 
 
 def facts_of(response: Answer, *secrets: str) -> dict[str, Any]:
-    """The parts of the answer that an error keeps, without secrets: ``status``, ``server_message``, ``headers`` and
-    ``body``."""
+    """What an error keeps of the answer, without secrets. The server's message is on one line, without stack trace."""
     headers = {name.lower(): masked(value, *secrets) for name, value in response.headers.items()}
-    return {
-        "status": response.status_code,
-        "server_message": message_of(response, *secrets),
-        "headers": {name: value for name, value in headers.items() if name not in _PRIVATE_HEADERS},
-        "body": _kept_body(response, secrets),
-    }
-
-
-def _kept_body(response: Answer, secrets: Sequence[str]) -> Any:
+    # Masked before it is truncated; an ending that may be a part of a secret is left out.
+    beginning = masked(response.beginning(MESSAGE_BYTES), *secrets)
+    if len(response.content) > MESSAGE_BYTES:
+        beginning = beginning[: -max(map(len, secrets), default=1)]
+    body: Any = beginning or None
     if _is_json(response) and len(response.content) <= KEPT_BYTES:
         with suppress(ValueError):
-            return redacted(response.json(), {}, doubtful={"": secrets})
-    return _beginning(response, secrets) or None
-
-
-def message_of(response: Answer, *secrets: str) -> str | None:
-    """The server's own words on one line, without secrets, markup and stack trace, and not too long."""
+            body = redacted(response.json(), {}, doubtful={"": secrets})
     message = _body(response).get("message")
     if isinstance(message, str):
-        return _told(masked(message, *secrets)[:MESSAGE_BYTES])
-    text = _beginning(response, secrets)
-    return _told(_first_line(text) if "html" in response.content_type else text)
-
-
-def _beginning(response: Answer, secrets: Sequence[str]) -> str:
-    # Masked before it is truncated; an ending that may be a part of a secret is left out.
-    text = masked(response.beginning(MESSAGE_BYTES), *secrets)
-    return text[: -max(map(len, secrets), default=1)] if len(response.content) > MESSAGE_BYTES else text
-
-
-def _told(text: str) -> str | None:
-    return one_line(_STACK_TRACE.sub("", text)) or None
+        message = masked(message, *secrets)[:MESSAGE_BYTES]
+    else:
+        message = _first_line(beginning) if "html" in response.content_type else beginning
+    return {
+        "status": response.status_code,
+        "server_message": one_line(_STACK_TRACE.sub("", message)) or None,
+        "headers": {name: value for name, value in headers.items() if name not in _PRIVATE_HEADERS},
+        "body": body,
+    }
 
 
 def _first_line(page: str) -> str:
@@ -257,15 +242,15 @@ _SPECIFIED_AS = {"workflow:deactivate": "workflow:activate", "project:manageMemb
 
 def describe_scope(scope: str) -> str:
     """Name the scope, or the scopes joined by commas, that an operation needs, as the specification does."""
-    return " and ".join(_describe_one(name) for name in scope.split(","))
-
-
-def _describe_one(scope: str) -> str:
-    if scope in SPECIFIED_SCOPES:
-        return f"'{scope}'"
-    if scope in _SPECIFIED_AS:
-        return f"'{scope}' (the specification names '{_SPECIFIED_AS[scope]}')"
-    return f"'{scope}' (a scope of the server that the specification does not list)"
+    described = []
+    for name in scope.split(","):
+        remark = ""
+        if name in _SPECIFIED_AS:
+            remark = f" (the specification names '{_SPECIFIED_AS[name]}')"
+        elif name not in SPECIFIED_SCOPES:
+            remark = " (a scope of the server that the specification does not list)"
+        described.append(f"'{name}'{remark}")
+    return " and ".join(described)
 
 
 # What each version of n8n added, according to its published contracts.

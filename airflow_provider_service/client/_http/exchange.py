@@ -331,7 +331,7 @@ def failure_to_answer(
     elif isinstance(error, requests.exceptions.SSLError) and not isinstance(inner, _TLS_ENDED):
         kind, hint = errors.ServiceTlsError, "Check the scheme of the host and the extra 'verify'"
         reason = f"TLS failed with {config.base_url}{through}: {cause}"
-    elif isinstance(error, requests.ConnectionError) and not _was_sent(error):
+    elif isinstance(error, requests.ConnectionError) and not _may_have_been_sent(error):
         kind, hint = errors.ServiceUnreachableError, _CHECK_ADDRESS
         reason = f"{config.base_url} is not reachable{through}: {cause}"
     elif isinstance(error, (requests.ConnectionError, requests.exceptions.ChunkedEncodingError)):
@@ -367,7 +367,7 @@ def _shown(proxy: str | None) -> str:
     return f"{scheme}{separator}{address}" if address else "of the settings"
 
 
-def _was_sent(error: requests.ConnectionError) -> bool:
+def _may_have_been_sent(error: requests.ConnectionError) -> bool:
     cause = error.args[0] if error.args else None
     return not isinstance(getattr(cause, "reason", cause), _NO_CONNECTION)
 
