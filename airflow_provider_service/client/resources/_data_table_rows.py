@@ -278,10 +278,7 @@ def _conditions(filter: RowFilter | Mapping[str, Any]) -> RowFilter | Mapping[st
     if not isinstance(conditions, Sequence) or not all(isinstance(condition, Mapping) for condition in conditions):
         return filter  # the service says what is wrong
     # In a body, unlike in a URL, the service has no default.
-    return {
-        **filter,
-        "filters": [{**part, "condition": part.get("condition", "eq")} for part in conditions],
-    }
+    return {**filter, "filters": [{**part, "condition": part.get("condition", "eq")} for part in conditions]}
 
 
 def _values(data: Mapping[str, Any]) -> Mapping[str, Any]:
