@@ -165,7 +165,7 @@ def files_of(execution: Execution, node: str) -> list[OutputFile]:
             number, str(field), _text(_at(file, "fileName")), _text(_at(file, "mimeType")), _text(_at(file, "fileSize"))
         )
         for number, item in enumerate(_items(execution, node) or (), start=1)
-        for field, file in (item["binary"].items() if isinstance(item.get("binary"), dict) else ())
+        for field, file in dict_or_empty(item.get("binary")).items()
     ]
 
 

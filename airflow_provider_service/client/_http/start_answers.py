@@ -18,7 +18,7 @@ from airflow_provider_service.client._http import answers
 from airflow_provider_service.client._http.exchange import Answer, Call, Failure
 from airflow_provider_service.client._http.redaction import MIN_CHARS, HiddenText, masked, secrets_in
 from airflow_provider_service.client._models import WebhookAnswer
-from airflow_provider_service.client._values import dict_or_empty, one_line, type_of
+from airflow_provider_service.client._values import dict_or_empty, list_or_empty, one_line, type_of
 
 _NO_CREDENTIAL = "No authentication data defined on node!"
 # The service's own wording, which a workflow is unlikely to use.
@@ -244,8 +244,7 @@ def _words(message: dict[str, Any], output: dict[str, Any]) -> str:
         return str(error.get("message", ""))
     if output or not isinstance(result, dict):
         return str(output.get("error", ""))
-    parts = result.get("content")
-    texts = [part.get("text") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    texts = [part.get("text") for part in list_or_empty(result.get("content")) if isinstance(part, dict)]
     return " ".join(text for text in texts if isinstance(text, str))
 
 

@@ -172,9 +172,8 @@ class Executions(Resource):
         :raises ServiceInvalidRequestError: it is running.
         :raises ServiceNotFoundError: no such execution.
         """
-        return self._call(
-            DeletedExecution, "DELETE", "/executions/{}", _checked_id(execution_id), scope="execution:delete"
-        )
+        number = _checked_id(execution_id)
+        return self._call(DeletedExecution, "DELETE", "/executions/{}", number, scope="execution:delete")
 
     def retry(
         self, execution_id: int | str, *, load_workflow: bool | None = None, timeout: float | None = None
@@ -191,16 +190,9 @@ class Executions(Resource):
         :raises ServiceTimeoutError: the new execution is still running.
         :raises ServiceNotFoundError: no such execution.
         """
-        body = without_none(loadWorkflow=load_workflow) or None
+        number, body = _checked_id(execution_id), without_none(loadWorkflow=load_workflow) or None
         return self._call(
-            Execution,
-            "POST",
-            "/executions/{}/retry",
-            _checked_id(execution_id),
-            scope="execution:retry",
-            body=body,
-            repeatable=False,
-            timeout=timeout,
+            Execution, "POST", "/executions/{}/retry", number, scope="execution:retry", body=body, timeout=timeout
         )
 
     def stop(self, execution_id: int | str) -> StoppedExecution:
@@ -211,13 +203,9 @@ class Executions(Resource):
         :raises ServiceConflictError: it has already ended.
         :raises ServiceNotFoundError: no such execution.
         """
+        number = _checked_id(execution_id)
         return self._call(
-            StoppedExecution,
-            "POST",
-            "/executions/{}/stop",
-            _checked_id(execution_id),
-            scope="execution:stop",
-            repeatable=True,
+            StoppedExecution, "POST", "/executions/{}/stop", number, scope="execution:stop", repeatable=True
         )
 
     def stop_many(
