@@ -50,7 +50,8 @@ class Deadline:
     """The moment, some seconds from now, by which something must have ended."""
 
     def __init__(self, seconds: float) -> None:
-        self._end = clock().monotonic() + min(seconds, MAX_SECONDS)
+        self.seconds = min(seconds, MAX_SECONDS)
+        self._end = clock().monotonic() + self.seconds
 
     def left(self) -> float:
         """Seconds that are left; a TimeoutError if there are none."""

@@ -37,7 +37,7 @@ from urllib3.exceptions import (
 from airflow_provider_service import __version__
 from airflow_provider_service.client import errors
 from airflow_provider_service.client._config import DEFAULT_PORTS, ServiceConfig
-from airflow_provider_service.client._http.connections import MAX_SECONDS, Deadline, TimedAdapter, ending_by
+from airflow_provider_service.client._http.connections import Deadline, TimedAdapter, ending_by
 from airflow_provider_service.client._http.redaction import HiddenText, masked
 from airflow_provider_service.client._values import is_too_deep, one_line
 
@@ -176,10 +176,9 @@ class Session(requests.Session):
         :param is_answer: recognises the event that is the answer, if the server sends an event stream. Reading ends
             with that event. The answer is empty if there is no such event.
         """
-        timeout = min(timeout or self._config.timeout, MAX_SECONDS)
-        deadline = Deadline(timeout)
+        deadline = Deadline(timeout or self._config.timeout)
         for _ in range(MAX_REDIRECTS):
-            answer = self._exchange_once(request, call, timeout, deadline, is_answer)
+            answer = self._exchange_once(request, call, deadline, is_answer)
             target = self._redirect_of(answer, request.url or "", call, follow)
             if target is None:
                 log.debug("%s %s answered %s", call.method, call.path, answer.status_code)
@@ -194,12 +193,7 @@ class Session(requests.Session):
         """Leave redirects to :meth:`exchange`: requests would send the key elsewhere and read bodies without limit."""
 
     def _exchange_once(
-        self,
-        request: requests.PreparedRequest,
-        call: Call,
-        timeout: float,
-        deadline: Deadline,
-        is_answer: IsAnswer | None,
+        self, request: requests.PreparedRequest, call: Call, deadline: Deadline, is_answer: IsAnswer | None
     ) -> Answer:
         url = request.url or ""
         settings = self._settings(url)
@@ -210,7 +204,7 @@ class Session(requests.Session):
             self.requests_sent += 1
         try:
             with ending_by(deadline):
-                response = self.send(request, timeout=(self._config.connect_timeout, timeout), **settings)
+                response = self.send(request, timeout=(self._config.connect_timeout, deadline.seconds), **settings)
                 answer = Answer(response.status_code, response.headers, b"")
                 with closing(response):
                     parts = self._parts(response, call)
@@ -219,7 +213,7 @@ class Session(requests.Session):
                     else:
                         answer.content = b"".join(parts)
         except _FAILURES as error:
-            failed = failure_to_answer(error, call, self._config, timeout=timeout, proxy=proxy)
+            failed = failure_to_answer(error, call, self._config, timeout=deadline.seconds, proxy=proxy)
         else:
             if response.status_code == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED and proxy and url.startswith("http:"):
                 raise proxy_error(str(response.reason), call, proxy, status=response.status_code)
