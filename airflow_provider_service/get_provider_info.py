@@ -14,7 +14,7 @@ _PLACEHOLDERS = {
 
 
 def ui_field_behaviour(connection_type: str) -> dict[str, Any]:
-    """What the connection form hides, renames and shows in empty fields."""
+    """What the form of a connection of type ``n8n`` or ``service`` hides, renames and shows in empty fields."""
     # Whoever reads the description before Airflow itself would otherwise import Airflow in a circle.
     from airflow import __version__
 

@@ -1,7 +1,4 @@
-"""Addresses of the service's pages, which only this module builds, and the buttons that lead there.
-
-Read the address of an execution's page, which the module ``service`` builds; only the pages in Airflow need this.
-"""
+"""Addresses of the service's pages, which only this module builds and reads, and the buttons that lead there."""
 
 from __future__ import annotations
 
@@ -110,11 +107,6 @@ class ServicePageLink(ServiceLink):
     name = "Service"
 
 
-#: A longer text is not an address.
-_MAX_CHARS = 2_000
-_EXECUTION_ADDRESS = r"(https?://.+?)/workflow/([^/?#]+)/executions/([^/?#]+)"
-
-
 class ExecutionAddress(NamedTuple):
     """The parts of the address of an execution's page."""
 
@@ -124,10 +116,10 @@ class ExecutionAddress(NamedTuple):
 
 
 def read_execution_url(url: object) -> ExecutionAddress | None:
-    """Read an address that ``execution_url`` of the module ``service`` returned; None for any other text."""
-    if not isinstance(url, str) or len(url) > _MAX_CHARS:
+    """Read an address that :func:`execution_url` returned; None for any other text."""
+    if not isinstance(url, str) or len(url) > 2_000:  # a longer text is not an address
         return None
-    found = re.fullmatch(_EXECUTION_ADDRESS, url)
-    if not found or not all(map(is_plain_id, found.group(2, 3))):
+    match = re.fullmatch(r"(https?://.+?)/workflow/([^/?#]+)/executions/([^/?#]+)", url)
+    if not match or not all(map(is_plain_id, match.group(2, 3))):
         return None
-    return ExecutionAddress(found[1], found[2], found[3])
+    return ExecutionAddress(*match.groups())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from airflow_provider_service._core.arguments import (
     as_rendered,
@@ -23,12 +23,9 @@ if TYPE_CHECKING:
 
     from airflow_provider_service._core.arguments import TaskArguments, Templated
     from airflow_provider_service._core.instances.restore_reading import StoredBackup
-    from airflow_provider_service._core.references import Alternatives
     from airflow_provider_service.operators.results import BackupResult, RestoreResult
 
 __all__ = ["ServiceBackupOperator", "ServiceRestoreOperator"]
-
-_MAX_UNPACKED_BYTES = 10 * 1024**3
 
 
 class ServiceBackupOperator(ServiceBaseOperator):
@@ -153,7 +150,7 @@ class ServiceRestoreOperator(ServiceBaseOperator):
         *MAPPING.fields,
         "report_path",
     )
-    references: ClassVar[Sequence[Alternatives]] = (MAPPING,)
+    references = (MAPPING,)
     operator_extra_links = (ServicePageLink(),)
 
     def __init__(
@@ -168,7 +165,7 @@ class ServiceRestoreOperator(ServiceBaseOperator):
         activate: bool | None = None,
         allow_empty: bool = False,
         preview: bool = False,
-        max_unpacked_bytes: int = _MAX_UNPACKED_BYTES,
+        max_unpacked_bytes: int = 10 * 1024**3,
         report_path: Templated[str | None] = None,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from airflow_provider_service._core.arguments import as_rendered
 from airflow_provider_service._core.references import PROJECT
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service._core.arguments import TaskArguments, Templated
-    from airflow_provider_service._core.references import Alternatives
     from airflow_provider_service.operators.results import BridgeResult
 
 __all__ = ["ServiceInstallBridgeOperator"]
@@ -45,7 +44,7 @@ class ServiceInstallBridgeOperator(ServiceBaseOperator):
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "name", *PROJECT.fields)
-    references: ClassVar[Sequence[Alternatives]] = (PROJECT,)
+    references = (PROJECT,)
     operator_extra_links = (ServiceWorkflowLink(),)
 
     def __init__(
@@ -72,7 +71,8 @@ class ServiceInstallBridgeOperator(ServiceBaseOperator):
         installed = Installer(self.hook, secret, name=self.name, project_id=project_id).install()
         workflow = installed.workflow
         url = self.link_to(context, ServiceWorkflowLink(), WORKFLOW_PAGE, workflow.id)
-        self.log.info("Bridge %s (%s) was %s: %s", workflow.id, workflow.name, _WORDS[installed.outcome], url)
+        done = "left unchanged" if installed.outcome == "unchanged" else installed.outcome
+        self.log.info("Bridge %s (%s) was %s: %s", workflow.id, workflow.name, done, url)
         return {
             "workflow_id": workflow.id,
             "name": workflow.name,
@@ -80,6 +80,3 @@ class ServiceInstallBridgeOperator(ServiceBaseOperator):
             "outcome": installed.outcome,
             "url": url,
         }
-
-
-_WORDS = {"created": "created", "updated": "updated", "unchanged": "left unchanged"}

@@ -58,8 +58,8 @@ class ServiceInstallCommunityPackageOperator(ServiceBaseOperator):
         """Install or update the package, unless that is unnecessary."""
         url = self.link_to(context, ServicePageLink(), COMMUNITY_PACKAGES_PAGE)
         packages = self.hook.community_packages
-        existing = next((one for one in packages.list() if one.package_name == self.name), None)
-        package, outcome = self._see_to(existing)
+        existing = next((package for package in packages.list() if package.package_name == self.name), None)
+        package, outcome = self._ensure(existing)
         self.log.info("Community package %s %s is %s: %s", self.name, package.installed_version, outcome, url)
         return {
             "name": self.name,
@@ -69,7 +69,7 @@ class ServiceInstallCommunityPackageOperator(ServiceBaseOperator):
             "url": url,
         }
 
-    def _see_to(self, existing: CommunityPackage | None) -> tuple[CommunityPackage, str]:
+    def _ensure(self, existing: CommunityPackage | None) -> tuple[CommunityPackage, str]:
         packages, timeout = self.hook.community_packages, read_seconds("timeout", self.timeout)
         if existing is None:
             package = packages.install(self.name, version=self.version, verify=self.verify, timeout=timeout)

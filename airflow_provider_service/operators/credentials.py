@@ -49,13 +49,13 @@ def _check_fields(name: str, value: object) -> None:
 
 def _read_fields(connection: Any, fields: Mapping[str, str]) -> dict[str, Any]:
     """Read a connection's fields, by their names in the credential. Tracebacks do not show the values."""
-    return {name: hidden(_read_field(connection, field)) for name, field in fields.items()}
-
-
-def _read_field(connection: Any, field: str) -> Any:
-    if field.startswith(_EXTRA_PREFIX):
-        return connection.extra_dejson.get(field.removeprefix(_EXTRA_PREFIX))
-    return getattr(connection, field)
+    values = {}
+    for name, field in fields.items():
+        if field.startswith(_EXTRA_PREFIX):
+            values[name] = hidden(connection.extra_dejson.get(field.removeprefix(_EXTRA_PREFIX)))
+        else:
+            values[name] = hidden(getattr(connection, field))
+    return values
 
 
 class _CredentialOperator(SealedFieldsMixin, ServiceBaseOperator):
@@ -115,11 +115,11 @@ class _CredentialOperator(SealedFieldsMixin, ServiceBaseOperator):
     def _from_connection(self) -> dict[str, Any]:
         if not self.data_conn_id or not self.data_conn_fields:
             return {}
-        found = _read_fields(self.hook.get_connection(self.data_conn_id), self.data_conn_fields)
+        values = _read_fields(self.hook.get_connection(self.data_conn_id), self.data_conn_fields)
         # Only now does no frame hold the connection, whose repr shows its password.
         for name, field in self.data_conn_fields.items():
-            require(found[name] is not None, f"connection {self.data_conn_id!r} has no value for {field}")
-        return found
+            require(values[name] is not None, f"connection {self.data_conn_id!r} has no value for {field}")
+        return values
 
     def find(self, name: str) -> Credential | None:
         return find_credential(self.hook, name, credential_type=self.credential_type, project_id=self.owner_id)
@@ -204,17 +204,17 @@ class ServiceCreateCredentialOperator(_CredentialOperator):
         if data is None:
             raise ServiceInputError("give data, or data_conn_id with data_conn_fields")
         # One of another project that is only shared with this one must not be overwritten.
-        found = find_credential(
+        existing = find_credential(
             self.hook, name, credential_type=credential_type, project_id=self.owner_id, is_owned=True
         )
-        if found is None:
+        if existing is None:
             created = self.hook.credentials.create(name, credential_type, data, project_id=self.owner_id)
             return self.report(context, created, "created")
         if self.if_exists == "fail":
-            raise AirflowFailException(f"credential {name!r} exists with id {found.id} (if_exists='fail')")
+            raise AirflowFailException(f"credential {name!r} exists with id {existing.id} (if_exists='fail')")
         if self.if_exists == "update":
-            return self.report(context, self.hook.credentials.update(found.id, data=data), "updated")
-        return self.report(context, found, "skipped")
+            return self.report(context, self.hook.credentials.update(existing.id, data=data), "updated")
+        return self.report(context, existing, "skipped")
 
 
 class ServiceUpdateCredentialOperator(_CredentialOperator):
@@ -291,7 +291,7 @@ class ServiceUpdateCredentialOperator(_CredentialOperator):
     def _id_by_name(self) -> str:
         name = required("credential_id or credential_name", self.credential_name or self.name)
         # After an earlier attempt has renamed the credential, a repeat finds it by its new name.
-        found = self.find(name) or (self.find(self.name) if self.name else None)
-        if found is None:
-            found = get_credential(self.hook, name, credential_type=self.credential_type, project_id=self.owner_id)
-        return found.id
+        credential = self.find(name) or (self.find(self.name) if self.name else None)
+        if credential is None:
+            credential = get_credential(self.hook, name, credential_type=self.credential_type, project_id=self.owner_id)
+        return credential.id

@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 _MAX_CHANGES_IN_XCOM = 200
-_NAMED = Alternatives("prune_names", "prune_prefix", is_optional=True)
+_PRUNED = Alternatives("prune_names", "prune_prefix", is_optional=True)
 
 
 class _EnsureOperator(ServiceBaseOperator):
@@ -74,10 +74,16 @@ class _EnsureOperator(ServiceBaseOperator):
         prune = Prune.of(self.prune, self.prune_names, self.prune_prefix, allow_empty=self.allow_empty)
         url = self.link_to(context, ServicePageLink(), self.page)
         plan = self.plan(prune)
-        for done, change in enumerate(plan.changes, start=1):
+        for number, change in enumerate(plan.changes, start=1):
             self.log.info("%s%s", "would " if self.preview else "", change.words())
-            if not self.preview:
-                self._make(change.perform, done, len(plan.changes))
+            if self.preview:
+                continue
+            try:
+                change.perform(self.hook)
+            except Exception:
+                words = "Change %d of %d failed; those before it were made, and a repeat makes the rest"
+                self.log.error(words, number, len(plan.changes))
+                raise
         result: EnsureResult = {
             "created": plan.count("create"),
             "updated": plan.count("update"),
@@ -91,15 +97,6 @@ class _EnsureOperator(ServiceBaseOperator):
         counts = ", ".join(f"{result[name]} {name}" for name in ("created", "updated", "deleted", "unchanged"))
         self.log.info("%s: %s: %s", "Preview" if self.preview else "Done", counts, url)
         return result
-
-    def _make(self, perform: Any, number: int, total: int) -> None:
-        try:
-            perform(self.hook)
-        except Exception:
-            self.log.error(
-                "Change %d of %d failed; those before it were made, and a repeat makes the rest", number, total
-            )
-            raise
 
 
 class ServiceEnsureTagsOperator(_EnsureOperator):
@@ -124,7 +121,7 @@ class ServiceEnsureTagsOperator(_EnsureOperator):
     """
 
     template_fields: Sequence[str] = (*_EnsureOperator.template_fields, "tags")
-    references = (Alternatives("tags", "path"), _NAMED)
+    references = (Alternatives("tags", "path"), _PRUNED)
     page = WORKFLOWS_PAGE
 
     def __init__(
@@ -185,7 +182,7 @@ class ServiceEnsureVariablesOperator(SealedFieldsMixin, _EnsureOperator):
     """
 
     template_fields: Sequence[str] = (*_EnsureOperator.template_fields, "variables", *PROJECT.fields)
-    references = (Alternatives("variables", "path"), _NAMED, PROJECT)
+    references = (Alternatives("variables", "path"), _PRUNED, PROJECT)
     sealed_fields = ("variables",)
     page = VARIABLES_PAGE
 
@@ -259,7 +256,7 @@ class ServiceEnsureDataTablesOperator(_EnsureOperator):
     """
 
     template_fields: Sequence[str] = (*_EnsureOperator.template_fields, "data_tables", *PROJECT.fields)
-    references = (Alternatives("data_tables", "path"), _NAMED, PROJECT)
+    references = (Alternatives("data_tables", "path"), _PRUNED, PROJECT)
     page = TABLES_PAGE
 
     def __init__(
@@ -328,7 +325,7 @@ class ServiceEnsureProjectsOperator(_EnsureOperator):
     """
 
     template_fields: Sequence[str] = (*_EnsureOperator.template_fields, "projects")
-    references = (Alternatives("projects", "path"), _NAMED)
+    references = (Alternatives("projects", "path"), _PRUNED)
     page = WORKFLOWS_PAGE
 
     def __init__(

@@ -8,6 +8,8 @@ from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow.providers.common.compat.sdk import AirflowException
+
 from airflow_provider_service._core.arguments import (
     as_list,
     as_rendered,
@@ -16,6 +18,11 @@ from airflow_provider_service._core.arguments import (
     some_of,
 )
 from airflow_provider_service.client._constraints import ENDED_STATUSES
+from airflow_provider_service.client.errors import (
+    ServiceInvalidRequestError,
+    ServiceNotFoundError,
+    ServiceNotOfferedError,
+)
 from airflow_provider_service.operators._selection import SelectedExecutionsOperator
 
 if TYPE_CHECKING:
@@ -23,7 +30,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service._core.arguments import Duration, TaskArguments, Templated
-    from airflow_provider_service.client.errors import ServiceNotFoundError
     from airflow_provider_service.client.models import Execution
     from airflow_provider_service.operators.results import DeleteExecutionsResult, StopSelectionResult
 
@@ -182,7 +188,15 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
         most = read_count("max_deletions", self.max_deletions)
         ids, more = self._chosen(most)
         url = self.link(context)
-        errors = [] if self.preview else [error for one in ids if (error := self._delete(one)) is not None]
+        errors: list[ServiceNotFoundError] = []
+        for execution_id in () if self.preview else ids:
+            try:
+                self.hook.executions.delete(execution_id)
+            except ServiceInvalidRequestError as error:
+                # The execution is running. Of all refusals of a request, only this one may not recur in a retry.
+                raise AirflowException(str(error)) from error
+            except ServiceNotFoundError as error:
+                errors.append(error)
         missing = len(errors)
         deleted = 0 if self.preview else len(ids) - missing
         self.log.info(
@@ -214,7 +228,8 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
                 "give either execution_ids, or a selection by workflow or all_workflows=True",
             )
             ids = as_list("execution_ids", self.execution_ids)
-            return list(dict.fromkeys(str(read_count("each of execution_ids", one)) for one in ids)), False
+            numbers = [read_count("each of execution_ids", execution_id) for execution_id in ids]
+            return list(dict.fromkeys(map(str, numbers))), False
         self.require_workflow()
         # All ids are read before the first deletion, because deletions change what later pages contain.
         selected = list(islice(self._selected(), most + 1))
@@ -227,8 +242,6 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
                 yield execution.id
 
     def _started_before(self, latest_start: datetime | None, status: Any) -> Iterator[Execution]:
-        from airflow_provider_service.client.errors import ServiceNotOfferedError
-
         read = partial(self.hook.executions.list, status=status, workflow_id=self.selected_workflow_id)
         listed = read(started_before=latest_start)
         try:
@@ -236,20 +249,9 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
         except ServiceNotOfferedError:  # n8n before 2.37 lacks the parameter
             if latest_start is None:
                 raise
-            return (one for one in read() if one.started_at is not None and one.started_at < latest_start)
+            return (
+                execution
+                for execution in read()
+                if execution.started_at is not None and execution.started_at < latest_start
+            )
         return chain(first, listed)
-
-    def _delete(self, execution_id: str) -> ServiceNotFoundError | None:
-        """Delete an execution; return the error if it does not exist."""
-        from airflow.providers.common.compat.sdk import AirflowException
-
-        from airflow_provider_service.client.errors import ServiceInvalidRequestError, ServiceNotFoundError
-
-        try:
-            self.hook.executions.delete(execution_id)
-        except ServiceInvalidRequestError as error:
-            # The execution is running. Of all refusals of a request, only this one may not recur in a retry.
-            raise AirflowException(str(error)) from error
-        except ServiceNotFoundError as error:
-            return error
-        return None

@@ -17,6 +17,7 @@ from airflow_provider_service._core.arguments import (
 )
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._constraints import ENDED_STATUSES
+from airflow_provider_service.client.errors import ServiceConflictError, ServiceNotFoundError, ServiceServerError
 from airflow_provider_service.links.service import EXECUTION_PAGE, ServiceExecutionLink
 from airflow_provider_service.operators._starting import ServiceStartingOperator
 from airflow_provider_service.operators._waiting import ServiceWaitingOperator
@@ -159,7 +160,6 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
     def perform(self, context: Context) -> StopResult:
         """Stop the execution and return its state."""
         from airflow_provider_service.client._execution_data import read_state
-        from airflow_provider_service.client.errors import ServiceNotFoundError
 
         deadline = clock().now() + self.wait_seconds
         stopped = False
@@ -175,12 +175,8 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
         url = self._link(context, execution)
         if execution.status in ENDED_STATUSES or not self.wait_for_completion:
             return self._report(execution.id, execution.status, stopped, url)
-        return self._ended(
-            context,
-            self.wait(context, execution.id, execution.workflow_id, deadline, stopped=stopped, url=url),
-            stopped,
-            url,
-        )
+        outcome = self.wait(context, execution.id, execution.workflow_id, deadline, stopped=stopped, url=url)
+        return self._ended(context, outcome, stopped, url)
 
     def execute_complete(self, context: Context, event: Any, stopped: bool, url: str) -> StopResult:
         """Finish the task with the outcome in the trigger's event."""
@@ -192,11 +188,6 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
     def _stop(self) -> bool:
         from airflow_provider_service._core.waits.stop import NOT_ALLOWED
         from airflow_provider_service.client._execution_data import read_state
-        from airflow_provider_service.client.errors import (
-            ServiceConflictError,
-            ServiceNotFoundError,
-            ServiceServerError,
-        )
 
         try:
             self.hook.executions.stop(self.execution_id)

@@ -79,12 +79,18 @@ class ServiceOperator(ServiceBaseOperator):
         return result
 
     def _method(self) -> Callable[..., Any]:
-        resources = _resources()
+        from airflow_provider_service.client._client import Resources
+
+        names = {name for name, value in vars(Resources).items() if isinstance(value, cached_property)}
+        # A webhook is called with an object that was looked up before, which a task cannot pass.
+        resources = sorted(names - {"webhooks"})
         require(
             self.resource in resources,
             f"there is no resource {self.resource!r}; the resources are {', '.join(resources)}",
         )
-        methods = _actions(getattr(self.hook.client, self.resource))  # what the hook adds has operators of its own
+        resource = getattr(self.hook.client, self.resource)  # what the hook adds has operators of its own
+        members = inspect.getmembers(resource, inspect.ismethod)
+        methods: dict[str, Callable[..., Any]] = {name: method for name, method in members if not name.startswith("_")}
         require(
             self.action in methods,
             f"{self.resource} has no action {self.action!r}; its actions are {', '.join(methods)}",
@@ -105,41 +111,24 @@ class ServiceOperator(ServiceBaseOperator):
         try:
             signature.bind(**arguments)
         except TypeError as error:
+            names = [
+                name if parameter.default is parameter.empty else f"{name} (optional)"
+                for name, parameter in signature.parameters.items()
+            ]
             raise ServiceInputError(
-                f"{self.resource}.{self.action}: {error}; its arguments are {_described(signature)}"
+                f"{self.resource}.{self.action}: {error}; its arguments are {', '.join(names) or 'none'}"
             ) from None
         return dict(arguments)
 
     def _consume(self, items: Iterator[Any]) -> list[Any]:
         limit = read_count("limit", self.limit)
-        found = [_to_json(item) for item in islice(items, limit + 1)]
-        if len(found) > limit:
+        answers = [_to_json(item) for item in islice(items, limit + 1)]
+        if len(answers) > limit:
             raise AirflowFailException(
                 f"{self.resource}.{self.action} has more than limit={limit} items; raise limit, narrow the "
                 "selection, or give the argument 'limit' to take only the first ones"
             )
-        return found
-
-
-def _resources() -> list[str]:
-    from airflow_provider_service.client._client import Resources
-
-    names = {name for name, value in vars(Resources).items() if isinstance(value, cached_property)}
-    # A webhook is called with an object that was looked up before, which a task cannot pass.
-    return sorted(names - {"webhooks"})
-
-
-def _actions(resource: object) -> dict[str, Callable[..., Any]]:
-    methods = inspect.getmembers(resource, inspect.ismethod)
-    return {name: method for name, method in methods if not name.startswith("_")}
-
-
-def _described(signature: inspect.Signature) -> str:
-    names = [
-        name if parameter.default is parameter.empty else f"{name} (optional)"
-        for name, parameter in signature.parameters.items()
-    ]
-    return ", ".join(names) or "none"
+        return answers
 
 
 def _to_json(value: Any) -> Any:

@@ -131,11 +131,9 @@ class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
         result = cast(
             "HealthResult", {**health.to_xcom(), "report_path": write_report(self.report_path, health.to_report)}
         )
-        if health.is_healthy:
-            self.log.info("Workflow health: %s", health.message)
-            return result
-        if self.on_breach == "report":
-            self.log.warning("Workflow health: %s", health.message)
+        if health.is_healthy or self.on_breach == "report":
+            log = self.log.info if health.is_healthy else self.log.warning
+            log("Workflow health: %s", health.message)
             return result
         context["ti"].xcom_push(key=HEALTH_KEY, value=result)
         if self.on_breach == "skip":

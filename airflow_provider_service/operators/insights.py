@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from airflow_provider_service._core.arguments import as_rendered, read_moment
 from airflow_provider_service._core.references import PROJECT
@@ -81,12 +81,12 @@ class ServiceGetInsightsOperator(ServiceBaseOperator):
             start_date=start, end_date=end, project_id=PROJECT.id_in(self, self.hook)
         )
         made_at = clock().utcnow()
-        figures = figures_of(summary)
-        values = ", ".join(f"{name} {shown(float(figure.value))} {figure.unit}" for name, figure in figures.items())
+        insights = figures_of(summary)
+        values = ", ".join(f"{name} {shown(float(insight.value))} {insight.unit}" for name, insight in insights.items())
         self.log.info("Insights: %s: %s", values, url)
-        shown_figures = {
-            name: {"value": figure.value, "unit": figure.unit, "deviation": figure.deviation}
-            for name, figure in figures.items()
-        }
         path = write_report(self.report_path, lambda: insights_report(summary, start, end, made_at=made_at, url=url))
-        return cast("InsightsResult", {**shown_figures, "report_path": path, "url": url})
+        result: dict[str, Any] = {
+            name: {"value": insight.value, "unit": insight.unit, "deviation": insight.deviation}
+            for name, insight in insights.items()
+        }
+        return cast("InsightsResult", {**result, "report_path": path, "url": url})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from airflow_provider_service._core.arguments import as_rendered
 from airflow_provider_service._core.references import (
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.arguments import TaskArguments, Templated
     from airflow_provider_service._core.instances.mapping import InstanceMapping
     from airflow_provider_service._core.instances.source import Source
-    from airflow_provider_service._core.references import Alternatives
     from airflow_provider_service.operators.results import DeployResult, ExportResult
 
 __all__ = ["ServiceDeployWorkflowsOperator", "ServiceExportWorkflowsOperator", "ServicePromoteWorkflowsOperator"]
@@ -70,7 +69,7 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
         *OPTIONAL_TAG.fields,
         *PROJECT.fields,
     )
-    references: ClassVar[Sequence[Alternatives]] = (OPTIONAL_TAG, PROJECT)
+    references = (OPTIONAL_TAG, PROJECT)
     operator_extra_links = (ServicePageLink(),)
 
     def __init__(
@@ -222,7 +221,7 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
         *MAPPING.fields,
         "report_path",
     )
-    references: ClassVar[Sequence[Alternatives]] = (PROJECT, PARENT_FOLDER, MAPPING)
+    references = (PROJECT, PARENT_FOLDER, MAPPING)
 
     def __init__(
         self,
@@ -325,7 +324,7 @@ class ServicePromoteWorkflowsOperator(_DeployingOperator):
         *MAPPING.fields,
         "report_path",
     )
-    references: ClassVar[Sequence[Alternatives]] = (OPTIONAL_TAG, PROJECT, OPTIONAL_DESTINATION_PROJECT, MAPPING)
+    references = (OPTIONAL_TAG, PROJECT, OPTIONAL_DESTINATION_PROJECT, MAPPING)
 
     def __init__(
         self,

@@ -76,7 +76,7 @@ class _SourceControlOperator(ServiceBaseOperator):
             files = self.hook.source_control.get_status(direction)
         except ServiceApiError as error:
             return error
-        return [one for one in files if one.conflict] or files
+        return [file for file in files if file.conflict] or files
 
     def conflict(
         self,
@@ -92,7 +92,7 @@ class _SourceControlOperator(ServiceBaseOperator):
         else:
             from airflow_provider_service._core.instances.source_control import shown_files
 
-            named = ", ".join(f"{one.type} {one.name!r} ({one.file})" for one in files)
+            named = ", ".join(f"{file.type} {file.name!r} ({file.file})" for file in files)
             context["ti"].xcom_push(key=CONFLICTS_KEY, value=shown_files(files))
         return AirflowFailException(f"{what}: {named}; force=True {remedy}. See {url}")
 
@@ -147,13 +147,10 @@ class ServicePullSourceControlOperator(_SourceControlOperator):
             )
         except ServiceConflictError as error:
             raise self.conflict(context, "pull", self.conflicts("pull"), url) from error
-        self._warn_of_unpublished(files)
+        for file in files:
+            if file.publishing_error:
+                self.log.warning("Workflow %r was pulled, but not published: %s", file.name, file.publishing_error)
         return self.result(files, "Pulled", "Would pull", url)
-
-    def _warn_of_unpublished(self, files: Sequence[SourceControlledFile]) -> None:
-        for one in files:
-            if one.publishing_error:
-                self.log.warning("Workflow %r was pulled, but not published: %s", one.name, one.publishing_error)
 
 
 class ServicePushSourceControlOperator(_SourceControlOperator):
@@ -216,15 +213,15 @@ class ServicePushSourceControlOperator(_SourceControlOperator):
         object_ids = None if self.object_ids is None else as_texts("object_ids", self.object_ids)
         url = self.link_to(context, ServicePageLink(), SOURCE_CONTROL_PAGE)
         files = [
-            one
-            for one in self.hook.source_control.get_status("push")
-            if (types is None or one.type in types) and (object_ids is None or one.id in object_ids)
+            file
+            for file in self.hook.source_control.get_status("push")
+            if (types is None or file.type in types) and (object_ids is None or file.id in object_ids)
         ]
-        conflicts = [one for one in files if one.conflict]
+        conflicts = [file for file in files if file.conflict]
         if conflicts and not (self.force or self.preview):
             raise self.conflict(context, "push", conflicts, url)
         if files and not self.preview:
-            names = [{"id": one.id, "type": one.type} for one in files]
+            names = [{"id": file.id, "type": file.type} for file in files]
             try:
                 files = self.hook.source_control.push(message, names, force=self.force, timeout=timeout)
             except ServiceConflictError as error:

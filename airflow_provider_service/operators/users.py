@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service._core.arguments import TaskArguments, Templated
-    from airflow_provider_service.client.models import Invitation
     from airflow_provider_service.operators.results import InviteUsersResult
 
 __all__ = ["ServiceInviteUsersOperator"]
@@ -53,27 +52,27 @@ class ServiceInviteUsersOperator(ServiceBaseOperator):
 
     def perform(self, context: Context) -> InviteUsersResult:
         """Invite the users and return who was invited."""
-        requested = [self._user(one) for one in as_list("users", self.users)]
+        requested = [self._user(user) for user in as_list("users", self.users)]
         addresses = [user["email"].lower() for user in requested]
         twice = sorted(repeated(addresses))
         require(not twice, f"users lists {', '.join(twice)} more than once")
         url = self.link_to(context, ServicePageLink(), USERS_PAGE)
         invitations = self.hook.users.create(requested) if requested else []
-        _refuse_failures(invitations)
+        failed = [f"{invitation.user.email}: {invitation.error}" for invitation in invitations if invitation.error]
+        if failed:
+            raise AirflowFailException(f"{len(failed)} of {len(invitations)} invitations failed: {'; '.join(failed)}")
         answered = {invitation.user.email.lower() for invitation in invitations}
         active = [user["email"] for user in requested if user["email"].lower() not in answered]
         self.log.info("Users invited: %d, already active: %d; see %s", len(invitations), len(active), url)
-        if unsent := [one.user.email for one in invitations if one.user.email_sent is False]:
+        invited = [invitation.user for invitation in invitations]
+        if unsent := [user.email for user in invited if user.email_sent is False]:
             self.log.warning(
                 "The service has sent no e-mail to %s. Send them their invitation links, which %s shows",
                 ", ".join(unsent),
                 url,
             )
         return {
-            "invited": [
-                {"user_id": one.user.id, "email": one.user.email, "email_sent": one.user.email_sent}
-                for one in invitations
-            ],
+            "invited": [{"user_id": user.id, "email": user.email, "email_sent": user.email_sent} for user in invited],
             "already_active": active,
             "url": url,
         }
@@ -85,9 +84,3 @@ class ServiceInviteUsersOperator(ServiceBaseOperator):
             "users must list e-mail addresses, or mappings with 'email' and 'role'",
         )
         return {"role": self.role, **user}
-
-
-def _refuse_failures(invitations: Sequence[Invitation]) -> None:
-    failed = [f"{invitation.user.email}: {invitation.error}" for invitation in invitations if invitation.error]
-    if failed:
-        raise AirflowFailException(f"{len(failed)} of {len(invitations)} invitations failed: {'; '.join(failed)}")

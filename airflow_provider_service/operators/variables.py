@@ -56,11 +56,11 @@ class _VariableOperator(ServiceBaseOperator):
         """Id of the project that the variable belongs to, looked up if only its name was given."""
         return PROJECT.id_in(self, self.hook)
 
-    def write(self, found: Variable, value: str) -> str:
+    def write(self, variable: Variable, value: str) -> str:
         """Write the value if it differs, and return the outcome."""
-        if found.value == value:
+        if variable.value == value:
             return "unchanged"
-        self.hook.variables.update(found.id, found.key, value)
+        self.hook.variables.update(variable.id, variable.key, value)
         return "updated"
 
     def report(self, context: Context, variable_id: str | None, key: str | None, outcome: str) -> VariableResult:
@@ -87,15 +87,13 @@ class _ExistingVariableOperator(_VariableOperator):
 
     def find_existing(self) -> Variable:
         """Return the variable with the given id or key."""
-        if self.variable_id is None:
-            found: Variable = VARIABLE.named_in(self, self.hook)
-            return found
-        by_id = self.find_given()
-        if by_id is None:
+        variable: Variable | None
+        variable = VARIABLE.named_in(self, self.hook) if self.variable_id is None else self.find_given()
+        if variable is None:
             raise ServiceLookupError(
                 f"there is no variable with the id {self.variable_id!r}, or this key may not see it"
             )
-        return by_id
+        return variable
 
 
 class ServiceCreateVariableOperator(_VariableOperator):
@@ -134,15 +132,14 @@ class ServiceCreateVariableOperator(_VariableOperator):
     def perform(self, context: Context) -> VariableResult:
         """Create the variable, or handle the existing one according to ``if_exists``."""
         key = required("key", self.key)
-        found = self.find(key) or create_variable(self.hook, key, self.value, project_id=self.owner_id)
-        if found is None:
+        existing = self.find(key) or create_variable(self.hook, key, self.value, project_id=self.owner_id)
+        if existing is None:
             created = get_variable(self.hook, key, project_id=self.owner_id)
             return self.report(context, created.id, key, "created")
         if self.if_exists == "fail":
-            raise AirflowFailException(f"variable {key!r} exists with id {found.id} (if_exists='fail')")
-        if self.if_exists == "skip":
-            return self.report(context, found.id, key, "skipped")
-        return self.report(context, found.id, key, self.write(found, self.value))
+            raise AirflowFailException(f"variable {key!r} exists with id {existing.id} (if_exists='fail')")
+        outcome = "skipped" if self.if_exists == "skip" else self.write(existing, self.value)
+        return self.report(context, existing.id, key, outcome)
 
 
 class ServiceUpdateVariableOperator(_ExistingVariableOperator):
@@ -184,8 +181,8 @@ class ServiceUpdateVariableOperator(_ExistingVariableOperator):
 
     def perform(self, context: Context) -> VariableResult:
         """Find the variable and write its value."""
-        found = self.find_existing()
-        return self.report(context, found.id, found.key, self.write(found, self.value))
+        variable = self.find_existing()
+        return self.report(context, variable.id, variable.key, self.write(variable, self.value))
 
 
 class ServiceDeleteVariableOperator(_ExistingVariableOperator):
@@ -224,12 +221,12 @@ class ServiceDeleteVariableOperator(_ExistingVariableOperator):
 
     def perform(self, context: Context) -> VariableResult:
         """Find the variable and delete it."""
-        found = self.find_existing() if self.if_missing == "fail" else self.find_given()
-        if found is None:
+        variable = self.find_existing() if self.if_missing == "fail" else self.find_given()
+        if variable is None:
             return self.report(context, self.variable_id, self.key, "missing")
         try:
-            self.hook.variables.delete(found.id)
+            self.hook.variables.delete(variable.id)
         except ServiceNotFoundError:
             # It has just been read: someone else deleted it, or the answer to this call's first try was lost.
-            self.log.info("Variable %s has already been deleted", found.key)
-        return self.report(context, found.id, found.key, "deleted")
+            self.log.info("Variable %s has already been deleted", variable.key)
+        return self.report(context, variable.id, variable.key, "deleted")

@@ -35,9 +35,9 @@ __all__ = [
     "ServiceUnarchiveWorkflowOperator",
 ]
 
-# What becomes of a workflow's tags, given the current ones and those of the task.
+# What becomes of the current tags of a workflow, with those that the task lists.
 _TAG_MODES: Mapping[str, Callable[[set[str], set[str]], set[str]]] = {
-    "set": lambda _, given: given,
+    "set": lambda _, listed: listed,
     "add": set.union,
     "remove": set.difference,
 }
@@ -244,9 +244,9 @@ class ServiceTransferWorkflowOperator(ServiceWorkflowOperator):
         source = PROJECT.id_in(self, self.hook)
         if self.workflow_name is not None and source is not None:
             for project_id in (source, self._destination):
-                found = find_workflow(self.hook, self.workflow_name, project_id=project_id)
-                if found is not None:
-                    return found.id
+                workflow = find_workflow(self.hook, self.workflow_name, project_id=project_id)
+                if workflow is not None:
+                    return workflow.id
         return super().target_id
 
     @cached_property
@@ -315,11 +315,11 @@ class ServiceSetWorkflowTagsOperator(ServiceWorkflowOperator):
     def perform(self, context: Context) -> WorkflowTagsResult:
         """Change the tags, unless the workflow already has the desired ones."""
         is_by_name = self.tags is not None
-        given = set(as_texts("tags", self.tags) if is_by_name else as_texts("tag_ids", self.tag_ids))
+        listed = set(as_texts("tags", self.tags) if is_by_name else as_texts("tag_ids", self.tag_ids))
         existing = self.hook.workflows.list_tags(self.target_id)
         url = self.link(context)
         current = {tag.name if is_by_name else tag.id for tag in existing}
-        desired = _TAG_MODES[self.mode](current, given)
+        desired = _TAG_MODES[self.mode](current, listed)
         changed = desired != current
         if changed:
             tag_ids = self._ids_of(desired, existing) if is_by_name else sorted(desired)
@@ -332,13 +332,13 @@ class ServiceSetWorkflowTagsOperator(ServiceWorkflowOperator):
 
     def _ids_of(self, desired: Set[str], existing: Sequence[Tag]) -> list[str]:
         names = sorted(desired)
-        known = {tag.name: tag.id for tag in existing}
-        if not known.keys() >= desired:
-            known.update((tag.name, tag.id) for tag in self.hook.tags.list())
-        missing = [name for name in names if name not in known]
+        ids = {tag.name: tag.id for tag in existing}
+        if not ids.keys() >= desired:
+            ids.update((tag.name, tag.id) for tag in self.hook.tags.list())
+        missing = [name for name in names if name not in ids]
         require(
             self.create_missing or not missing,
             f"these tags do not exist: {', '.join(map(repr, missing))}; create_missing=True creates them",
         )
-        known.update((name, create_tag(self.hook, name)[0].id) for name in missing)
-        return [known[name] for name in names]
+        ids.update((name, create_tag(self.hook, name)[0].id) for name in missing)
+        return [ids[name] for name in names]
