@@ -25,7 +25,7 @@ from airflow_provider_service._core.arguments import (
 )
 from airflow_provider_service.client._http.redaction import hidden
 from airflow_provider_service.client._values import MAX_NESTING, is_too_deep
-from airflow_provider_service.links.service import page_url
+from airflow_provider_service.links.service import ServiceLink, ServicePageLink, page_url
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.arguments import TaskArguments, Templated
     from airflow_provider_service._core.references import Alternatives
     from airflow_provider_service.hooks.service import ServiceHook
-    from airflow_provider_service.links.service import ServiceLink
 
 
 #: Template fields that say on what a task acts, or must not act. Of those that belong together, one suffices.
@@ -55,6 +54,7 @@ class ServiceBaseOperator(CheckedArguments, BaseOperator):
     """Base class of all operators: connection, hook, links, and checks of arguments."""
 
     template_fields: Sequence[str] = ("service_conn_id",)
+    operator_extra_links: Sequence[ServiceLink] = (ServicePageLink(),)
     #: Template fields that may be empty text.
     blank_fields: Sequence[str] = ()
     #: The objects that arguments name by id or by name.
@@ -122,10 +122,14 @@ class ServiceBaseOperator(CheckedArguments, BaseOperator):
         return ServiceHook(self.service_conn_id)
 
     def link_to(self, context: Context, link: ServiceLink, page: str, *ids: str | int) -> str:
-        """Point the task's link at a page of the service and return the address."""
+        """Point one of the task's links at a page of the service and return the address."""
         url = page_url(self.hook.config.base_url, page, *ids)
         link.push(context, url)
         return url
+
+    def link_page(self, context: Context, page: str, *ids: str | int) -> str:
+        """Point the task's usual link at a page of the service and return the address."""
+        return self.link_to(context, ServicePageLink(), page, *ids)
 
 
 class Sealed:

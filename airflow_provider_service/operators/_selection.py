@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_service._core.arguments import (
     SECONDS_OR_ZERO,
-    as_rendered,
     optional,
     read_choices,
     read_moment,
@@ -24,16 +23,14 @@ from airflow_provider_service.links.service import (
     EXECUTIONS_PAGE,
     WORKFLOW_EXECUTIONS_PAGE,
     WORKFLOW_PAGE,
-    ServicePageLink,
     ServiceWorkflowLink,
 )
 from airflow_provider_service.operators._base import ServiceBaseOperator, template_folders, verbatim
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
-    from typing_extensions import Unpack
 
-    from airflow_provider_service._core.arguments import Duration, TaskArguments, Templated
+    from airflow_provider_service._core.arguments import Duration
     from airflow_provider_service._core.references import Alternatives, Reference
     from airflow_provider_service.client.models import Workflow
     from airflow_provider_service.operators.results import WorkflowResult
@@ -56,33 +53,15 @@ class SelectedExecutionsOperator(ServiceBaseOperator):
         "status",
         "started_before",
     )
-    operator_extra_links = (ServicePageLink(),)
     references = (OPTIONAL_WORKFLOW, PROJECT)
     checks = {"older_than": optional(SECONDS_OR_ZERO)}
     joint_checks = {("all_workflows", *PROJECT.fields): _narrowing_project}
-
-    def __init__(
-        self,
-        *,
-        workflow_id: Templated[str | None],
-        workflow_name: Templated[str | None],
-        project_id: Templated[str | None],
-        project_name: Templated[str | None],
-        all_workflows: bool,
-        status: Templated[str | Sequence[str] | None],
-        started_before: Templated[datetime | str | None],
-        older_than: Duration | None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.workflow_id = as_rendered(workflow_id)
-        self.workflow_name = as_rendered(workflow_name)
-        self.project_id = as_rendered(project_id)
-        self.project_name = as_rendered(project_name)
-        self.all_workflows = all_workflows
-        self.status = as_rendered(status)
-        self.started_before = as_rendered(started_before)
-        self.older_than = older_than
+    workflow_id: str | None
+    workflow_name: str | None
+    all_workflows: bool
+    status: str | Sequence[str] | None
+    started_before: datetime | str | None
+    older_than: Duration | None
 
     @cached_property
     def selected_workflow_id(self) -> str | None:
@@ -91,8 +70,8 @@ class SelectedExecutionsOperator(ServiceBaseOperator):
 
     def link(self, context: Context) -> str:
         if self.selected_workflow_id is not None:
-            return self.link_to(context, ServicePageLink(), WORKFLOW_EXECUTIONS_PAGE, self.selected_workflow_id)
-        return self.link_to(context, ServicePageLink(), EXECUTIONS_PAGE)
+            return self.link_page(context, WORKFLOW_EXECUTIONS_PAGE, self.selected_workflow_id)
+        return self.link_page(context, EXECUTIONS_PAGE)
 
     def require_workflow(self) -> None:
         """Refuse to act on every workflow unless that is explicit."""
@@ -120,22 +99,6 @@ class ServiceWorkflowOperator(ServiceBaseOperator):
     #: How the workflow is found.
     reference: ClassVar[Reference] = WORKFLOW
     operator_extra_links = (ServiceWorkflowLink(),)
-
-    def __init__(
-        self,
-        *,
-        workflow_id: Templated[str | None] = None,
-        workflow_name: Templated[str | None] = None,
-        project_id: Templated[str | None] = None,
-        project_name: Templated[str | None] = None,
-        service_conn_id: Templated[str] = "service_default",
-        **kwargs: Unpack[TaskArguments],
-    ) -> None:
-        super().__init__(service_conn_id=service_conn_id, **kwargs)
-        self.workflow_id = as_rendered(workflow_id)
-        self.workflow_name = as_rendered(workflow_name)
-        self.project_id = as_rendered(project_id)
-        self.project_name = as_rendered(project_name)
 
     @cached_property
     def target_id(self) -> str:

@@ -9,7 +9,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service._core.arguments import LONG_CALL_SECONDS, as_rendered
 from airflow_provider_service.client._clock import clock
-from airflow_provider_service.links.service import WORKFLOWS_PAGE, ServicePageLink
+from airflow_provider_service.links.service import WORKFLOWS_PAGE
 from airflow_provider_service.operators._base import ServiceBaseOperator
 
 if TYPE_CHECKING:
@@ -51,7 +51,6 @@ class ServiceGenerateAuditOperator(ServiceBaseOperator):
         "fail_on",
         "report_path",
     )
-    operator_extra_links = (ServicePageLink(),)
 
     def __init__(
         self,
@@ -76,7 +75,7 @@ class ServiceGenerateAuditOperator(ServiceBaseOperator):
         """Generate the audit, log it, and fail if the categories in ``fail_on`` have findings."""
         from airflow_provider_service._core.instances.audit import audit
 
-        url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
+        url = self.link_page(context, WORKFLOWS_PAGE)
         audited = audit(
             self.hook,
             categories=self.categories,

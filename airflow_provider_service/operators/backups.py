@@ -13,7 +13,7 @@ from airflow_provider_service._core.arguments import (
 from airflow_provider_service._core.references import MAPPING
 from airflow_provider_service._core.reports.files import require_report_place, write_report
 from airflow_provider_service.client._clock import clock
-from airflow_provider_service.links.service import WORKFLOWS_PAGE, ServicePageLink
+from airflow_provider_service.links.service import WORKFLOWS_PAGE
 from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.operators._selection import from_dag_folder
 
@@ -52,7 +52,6 @@ class ServiceBackupOperator(ServiceBaseOperator):
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "path", "report_path")
-    operator_extra_links = (ServicePageLink(),)
 
     def __init__(
         self,
@@ -81,7 +80,7 @@ class ServiceBackupOperator(ServiceBaseOperator):
         require_archive(self.path)
         require_place("path", self.path)
         require_report_place(self.report_path)
-        url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
+        url = self.link_page(context, WORKFLOWS_PAGE)
         keep = None if self.keep is None else read_count("keep", self.keep)
         made_at = clock().utcnow()
         backup = write_backup(
@@ -151,7 +150,6 @@ class ServiceRestoreOperator(ServiceBaseOperator):
         "report_path",
     )
     references = (MAPPING,)
-    operator_extra_links = (ServicePageLink(),)
 
     def __init__(
         self,
@@ -195,7 +193,7 @@ class ServiceRestoreOperator(ServiceBaseOperator):
         mapping = InstanceMapping.read(self.mapping, from_dag_folder(self.mapping_path, self))
         scope = RestoreScope.read(self.kinds, self.names, mapping)
         limit = read_count("max_unpacked_bytes", self.max_unpacked_bytes)
-        url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
+        url = self.link_page(context, WORKFLOWS_PAGE)
         with opened_backup(self.path, max_bytes=limit) as backup:
             return self._restore(scope.of(backup), url)
 

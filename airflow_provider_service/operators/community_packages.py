@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from airflow_provider_service._core.arguments import LONG_CALL_SECONDS, as_rendered, read_seconds
-from airflow_provider_service.links.service import COMMUNITY_PACKAGES_PAGE, ServicePageLink
+from airflow_provider_service.links.service import COMMUNITY_PACKAGES_PAGE
 from airflow_provider_service.operators._base import ServiceBaseOperator
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ class ServiceInstallCommunityPackageOperator(ServiceBaseOperator):
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "name", "version")
-    operator_extra_links = (ServicePageLink(),)
 
     def __init__(
         self,
@@ -56,7 +55,7 @@ class ServiceInstallCommunityPackageOperator(ServiceBaseOperator):
 
     def perform(self, context: Context) -> CommunityPackageResult:
         """Install or update the package, unless that is unnecessary."""
-        url = self.link_to(context, ServicePageLink(), COMMUNITY_PACKAGES_PAGE)
+        url = self.link_page(context, COMMUNITY_PACKAGES_PAGE)
         packages = self.hook.community_packages
         existing = next((package for package in packages.list() if package.package_name == self.name), None)
         package, outcome = self._ensure(existing)

@@ -19,7 +19,7 @@ from airflow_provider_service._core.references import CREDENTIAL, PROJECT
 from airflow_provider_service.client._http.redaction import hidden
 from airflow_provider_service.client._lookup import find_credential, get_credential
 from airflow_provider_service.client.errors import ServiceInputError
-from airflow_provider_service.links.service import CREDENTIALS_PAGE, ServicePageLink
+from airflow_provider_service.links.service import CREDENTIALS_PAGE
 from airflow_provider_service.operators._base import SealedFieldsMixin, ServiceBaseOperator, mask_all, revealed
 
 if TYPE_CHECKING:
@@ -71,30 +71,12 @@ class _CredentialOperator(SealedFieldsMixin, ServiceBaseOperator):
     )
     references: ClassVar[Sequence[Alternatives]] = (PROJECT,)
     sealed_fields = ("data",)
-    operator_extra_links = (ServicePageLink(),)
     checks = {"data_conn_fields": _check_fields}
-
-    def __init__(
-        self,
-        *,
-        name: Templated[str | None] = None,
-        credential_type: Templated[str | None] = None,
-        data: Templated[Mapping[str, Any] | None] = None,
-        data_conn_id: Templated[str | None] = None,
-        data_conn_fields: Mapping[str, str] | None = None,
-        project_id: Templated[str | None] = None,
-        project_name: Templated[str | None] = None,
-        service_conn_id: Templated[str] = "service_default",
-        **kwargs: Unpack[TaskArguments],
-    ) -> None:
-        super().__init__(service_conn_id=service_conn_id, **kwargs)
-        self.name = as_rendered(name)
-        self.credential_type = as_rendered(credential_type)
-        self.data = as_rendered(data)
-        self.data_conn_id = as_rendered(data_conn_id)
-        self.data_conn_fields = data_conn_fields
-        self.project_id = as_rendered(project_id)
-        self.project_name = as_rendered(project_name)
+    name: str | None
+    credential_type: str | None
+    data: Mapping[str, Any] | None
+    data_conn_id: str | None
+    data_conn_fields: Mapping[str, str] | None
 
     def secret_data(self) -> dict[str, Any] | None:
         """Merge the given data with the fields from the Airflow connection; return None if neither is given."""
@@ -130,7 +112,7 @@ class _CredentialOperator(SealedFieldsMixin, ServiceBaseOperator):
         return PROJECT.id_in(self, self.hook)
 
     def report(self, context: Context, credential: Credential, outcome: str) -> CredentialResult:
-        url = self.link_to(context, ServicePageLink(), CREDENTIALS_PAGE)
+        url = self.link_page(context, CREDENTIALS_PAGE)
         self.log.info(
             "Credential %s (%r of type %s) was %s: %s", credential.id, credential.name, credential.type, outcome, url
         )
@@ -183,17 +165,14 @@ class ServiceCreateCredentialOperator(_CredentialOperator):
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(
-            name=name,
-            credential_type=credential_type,
-            data=data,
-            data_conn_id=data_conn_id,
-            data_conn_fields=data_conn_fields,
-            project_id=project_id,
-            project_name=project_name,
-            service_conn_id=service_conn_id,
-            **kwargs,
-        )
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.name = as_rendered(name)
+        self.credential_type = as_rendered(credential_type)
+        self.data = as_rendered(data)
+        self.data_conn_id = as_rendered(data_conn_id)
+        self.data_conn_fields = data_conn_fields
+        self.project_id = as_rendered(project_id)
+        self.project_name = as_rendered(project_name)
         self.if_exists = if_exists
         self.check_arguments()
 
@@ -256,17 +235,14 @@ class ServiceUpdateCredentialOperator(_CredentialOperator):
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(
-            name=name,
-            credential_type=credential_type,
-            data=data,
-            data_conn_id=data_conn_id,
-            data_conn_fields=data_conn_fields,
-            project_id=project_id,
-            project_name=project_name,
-            service_conn_id=service_conn_id,
-            **kwargs,
-        )
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.name = as_rendered(name)
+        self.credential_type = as_rendered(credential_type)
+        self.data = as_rendered(data)
+        self.data_conn_id = as_rendered(data_conn_id)
+        self.data_conn_fields = data_conn_fields
+        self.project_id = as_rendered(project_id)
+        self.project_name = as_rendered(project_name)
         self.credential_id = as_rendered(credential_id)
         self.credential_name = as_rendered(credential_name)
         self.merge_data = merge_data

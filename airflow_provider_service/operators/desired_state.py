@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_service._core.arguments import as_rendered
 from airflow_provider_service._core.references import PROJECT, Alternatives
-from airflow_provider_service.links.service import TABLES_PAGE, VARIABLES_PAGE, WORKFLOWS_PAGE, ServicePageLink
+from airflow_provider_service.links.service import TABLES_PAGE, VARIABLES_PAGE, WORKFLOWS_PAGE
 from airflow_provider_service.operators._base import SealedFieldsMixin, ServiceBaseOperator, mask_all, revealed
 
 if TYPE_CHECKING:
@@ -34,28 +34,13 @@ class _EnsureOperator(ServiceBaseOperator):
     """Base class for operators that compare the desired state with what the instance holds."""
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "path", "prune_names", "prune_prefix")
-    operator_extra_links = (ServicePageLink(),)
     page: ClassVar[str]
-
-    def __init__(
-        self,
-        *,
-        path: Templated[str | None],
-        prune: bool,
-        prune_names: Templated[Sequence[str] | None],
-        prune_prefix: Templated[str | None],
-        allow_empty: bool,
-        preview: bool,
-        service_conn_id: Templated[str] = "service_default",
-        **kwargs: Unpack[TaskArguments],
-    ) -> None:
-        super().__init__(service_conn_id=service_conn_id, **kwargs)
-        self.path = as_rendered(path)
-        self.prune = prune
-        self.prune_names = as_rendered(prune_names)
-        self.prune_prefix = as_rendered(prune_prefix)
-        self.allow_empty = allow_empty
-        self.preview = preview
+    path: str | None
+    prune: bool
+    prune_names: Sequence[str] | None
+    prune_prefix: str | None
+    allow_empty: bool
+    preview: bool
 
     @abstractmethod
     def plan(self, prune: Prune) -> DesiredStatePlan:
@@ -72,7 +57,7 @@ class _EnsureOperator(ServiceBaseOperator):
         from airflow_provider_service._core.instances.desired_changes import Prune
 
         prune = Prune.of(self.prune, self.prune_names, self.prune_prefix, allow_empty=self.allow_empty)
-        url = self.link_to(context, ServicePageLink(), self.page)
+        url = self.link_page(context, self.page)
         plan = self.plan(prune)
         for number, change in enumerate(plan.changes, start=1):
             self.log.info("%s%s", "would " if self.preview else "", change.words())
@@ -137,16 +122,13 @@ class ServiceEnsureTagsOperator(_EnsureOperator):
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(
-            path=path,
-            prune=prune,
-            prune_names=prune_names,
-            prune_prefix=prune_prefix,
-            allow_empty=allow_empty,
-            preview=preview,
-            service_conn_id=service_conn_id,
-            **kwargs,
-        )
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.path = as_rendered(path)
+        self.prune = prune
+        self.prune_names = as_rendered(prune_names)
+        self.prune_prefix = as_rendered(prune_prefix)
+        self.allow_empty = allow_empty
+        self.preview = preview
         self.tags = as_rendered(tags)
         self.check_arguments()
 
@@ -201,16 +183,13 @@ class ServiceEnsureVariablesOperator(SealedFieldsMixin, _EnsureOperator):
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(
-            path=path,
-            prune=prune,
-            prune_names=prune_names,
-            prune_prefix=prune_prefix,
-            allow_empty=allow_empty,
-            preview=preview,
-            service_conn_id=service_conn_id,
-            **kwargs,
-        )
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.path = as_rendered(path)
+        self.prune = prune
+        self.prune_names = as_rendered(prune_names)
+        self.prune_prefix = as_rendered(prune_prefix)
+        self.allow_empty = allow_empty
+        self.preview = preview
         self.variables = as_rendered(variables)
         self.project_id = as_rendered(project_id)
         self.project_name = as_rendered(project_name)
@@ -274,16 +253,13 @@ class ServiceEnsureDataTablesOperator(_EnsureOperator):
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(
-            path=path,
-            prune=prune,
-            prune_names=prune_names,
-            prune_prefix=prune_prefix,
-            allow_empty=allow_empty,
-            preview=preview,
-            service_conn_id=service_conn_id,
-            **kwargs,
-        )
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.path = as_rendered(path)
+        self.prune = prune
+        self.prune_names = as_rendered(prune_names)
+        self.prune_prefix = as_rendered(prune_prefix)
+        self.allow_empty = allow_empty
+        self.preview = preview
         self.data_tables = as_rendered(data_tables)
         self.project_id = as_rendered(project_id)
         self.project_name = as_rendered(project_name)
@@ -341,16 +317,13 @@ class ServiceEnsureProjectsOperator(_EnsureOperator):
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(
-            path=path,
-            prune=prune,
-            prune_names=prune_names,
-            prune_prefix=prune_prefix,
-            allow_empty=allow_empty,
-            preview=preview,
-            service_conn_id=service_conn_id,
-            **kwargs,
-        )
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.path = as_rendered(path)
+        self.prune = prune
+        self.prune_names = as_rendered(prune_names)
+        self.prune_prefix = as_rendered(prune_prefix)
+        self.allow_empty = allow_empty
+        self.preview = preview
         self.projects = as_rendered(projects)
         self.check_arguments()
 

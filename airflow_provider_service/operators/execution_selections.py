@@ -88,18 +88,15 @@ class ServiceStopExecutionsOperator(SelectedExecutionsOperator):
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(
-            workflow_id=workflow_id,
-            workflow_name=workflow_name,
-            project_id=project_id,
-            project_name=project_name,
-            all_workflows=all_workflows,
-            status=status,
-            started_before=started_before,
-            older_than=older_than,
-            service_conn_id=service_conn_id,
-            **kwargs,
-        )
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.workflow_id = as_rendered(workflow_id)
+        self.workflow_name = as_rendered(workflow_name)
+        self.project_id = as_rendered(project_id)
+        self.project_name = as_rendered(project_name)
+        self.all_workflows = all_workflows
+        self.status = as_rendered(status)
+        self.started_before = as_rendered(started_before)
+        self.older_than = older_than
         self.check_arguments()
 
     def perform(self, context: Context) -> StopSelectionResult:
@@ -165,18 +162,15 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(
-            workflow_id=workflow_id,
-            workflow_name=workflow_name,
-            project_id=project_id,
-            project_name=project_name,
-            all_workflows=all_workflows,
-            status=status,
-            started_before=started_before,
-            older_than=older_than,
-            service_conn_id=service_conn_id,
-            **kwargs,
-        )
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.workflow_id = as_rendered(workflow_id)
+        self.workflow_name = as_rendered(workflow_name)
+        self.project_id = as_rendered(project_id)
+        self.project_name = as_rendered(project_name)
+        self.all_workflows = all_workflows
+        self.status = as_rendered(status)
+        self.started_before = as_rendered(started_before)
+        self.older_than = older_than
         self.execution_ids = as_rendered(execution_ids)
         self.max_deletions = max_deletions
         self.preview = preview

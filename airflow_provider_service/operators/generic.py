@@ -12,7 +12,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service._core.arguments import as_rendered, read_count, require, require_mapping
 from airflow_provider_service.client.errors import ServiceInputError
-from airflow_provider_service.links.service import WORKFLOWS_PAGE, ServicePageLink
+from airflow_provider_service.links.service import WORKFLOWS_PAGE
 from airflow_provider_service.operators._base import ServiceBaseOperator
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ class ServiceOperator(ServiceBaseOperator):
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "resource", "action", "arguments")
     template_fields_renderers = {"arguments": "json"}
-    operator_extra_links = (ServicePageLink(),)
     #: The arguments of the method that had a value before they were rendered.
     _given_arguments: Sequence[str] = ()
 
@@ -71,7 +70,7 @@ class ServiceOperator(ServiceBaseOperator):
         """Check the names, call the method, and return its answer as JSON."""
         method = self._method()
         arguments = self._checked_arguments(method)
-        url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
+        url = self.link_page(context, WORKFLOWS_PAGE)
         answer = method(**arguments)
         result = self._consume(answer) if isinstance(answer, Iterator) else _to_json(answer)
         size = f"{len(result)} items" if isinstance(result, list) else type(result).__name__

@@ -73,7 +73,6 @@ class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, *NAMES, "window_end", "report_path")
     references = REFERENCES
-    operator_extra_links = (ServicePageLink(),)
     checks = CHECKS
 
     def __init__(

@@ -10,7 +10,7 @@ from airflow_provider_service._core.arguments import as_rendered, read_moment
 from airflow_provider_service._core.references import PROJECT
 from airflow_provider_service._core.reports.files import require_report_place, write_report
 from airflow_provider_service.client._clock import clock
-from airflow_provider_service.links.service import INSIGHTS_PAGE, ServicePageLink
+from airflow_provider_service.links.service import INSIGHTS_PAGE
 from airflow_provider_service.operators._base import ServiceBaseOperator
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ class ServiceGetInsightsOperator(ServiceBaseOperator):
         "report_path",
     )
     references = (PROJECT,)
-    operator_extra_links = (ServicePageLink(),)
 
     def __init__(
         self,
@@ -75,7 +74,7 @@ class ServiceGetInsightsOperator(ServiceBaseOperator):
         from airflow_provider_service._core.reports.sections import figures_of, insights_report
 
         require_report_place(self.report_path)
-        url = self.link_to(context, ServicePageLink(), INSIGHTS_PAGE)
+        url = self.link_page(context, INSIGHTS_PAGE)
         start, end = read_moment("range_start", self.range_start), read_moment("range_end", self.range_end)
         summary = self.hook.insights.get_summary(
             start_date=start, end_date=end, project_id=PROJECT.id_in(self, self.hook)

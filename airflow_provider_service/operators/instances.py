@@ -16,7 +16,7 @@ from airflow_provider_service._core.references import (
 )
 from airflow_provider_service._core.reports.files import require_report_place, write_report
 from airflow_provider_service.client._clock import clock
-from airflow_provider_service.links.service import WORKFLOWS_PAGE, ServicePageLink
+from airflow_provider_service.links.service import WORKFLOWS_PAGE
 from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.operators._selection import DefinitionsMixin, from_dag_folder
 
@@ -70,7 +70,6 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
         *PROJECT.fields,
     )
     references = (OPTIONAL_TAG, PROJECT)
-    operator_extra_links = (ServicePageLink(),)
 
     def __init__(
         self,
@@ -105,7 +104,7 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
         """Write the files."""
         from airflow_provider_service._core.instances.export import export_folder
 
-        self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
+        self.link_page(context, WORKFLOWS_PAGE)
         done = cast("ExportResult", export_folder(self, self.hook))
         self.log.info(
             "Workflows written to %s: %d; files removed: %d", self.path, done["workflows"], len(done["removed"])
@@ -116,7 +115,6 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
 class _DeployingOperator(ServiceBaseOperator):
     """Base class for operators that bring the workflows of an instance in line with definitions."""
 
-    operator_extra_links = (ServicePageLink(),)
     deployment_name: str | None
     archive_missing: bool
     allow_empty: bool
@@ -147,7 +145,7 @@ class _DeployingOperator(ServiceBaseOperator):
 
         require_report_place(self.report_path)
         mapping = InstanceMapping.read(self.mapping, from_dag_folder(self.mapping_path, self))
-        url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
+        url = self.link_page(context, WORKFLOWS_PAGE)
         target = DeploymentTarget(
             self.hook,
             self.target_project_id(mapping),

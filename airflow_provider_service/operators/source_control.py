@@ -16,7 +16,7 @@ from airflow_provider_service._core.arguments import (
     require_choice,
 )
 from airflow_provider_service.client.errors import ServiceApiError, ServiceConflictError
-from airflow_provider_service.links.service import SOURCE_CONTROL_PAGE, ServicePageLink
+from airflow_provider_service.links.service import SOURCE_CONTROL_PAGE
 from airflow_provider_service.operators._base import ServiceBaseOperator
 
 if TYPE_CHECKING:
@@ -45,21 +45,9 @@ _MAX_MESSAGE_CHARS = 1000
 class _SourceControlOperator(ServiceBaseOperator):
     """Base class for operators that exchange changes with the connected branch."""
 
-    operator_extra_links = (ServicePageLink(),)
-
-    def __init__(
-        self,
-        *,
-        force: bool,
-        preview: bool,
-        timeout: Duration,
-        service_conn_id: Templated[str] = "service_default",
-        **kwargs: Unpack[TaskArguments],
-    ) -> None:
-        super().__init__(service_conn_id=service_conn_id, **kwargs)
-        self.force = force
-        self.preview = preview
-        self.timeout = timeout
+    force: bool
+    preview: bool
+    timeout: Duration
 
     def result(self, files: Sequence[SourceControlledFile], did: str, would: str, url: str) -> SourceControlResult:
         """Log and return the result of the task: the files that changed, or would change."""
@@ -128,7 +116,10 @@ class ServicePullSourceControlOperator(_SourceControlOperator):
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(force=force, preview=preview, timeout=timeout, service_conn_id=service_conn_id, **kwargs)
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.force = force
+        self.preview = preview
+        self.timeout = timeout
         self.auto_publish = as_rendered(auto_publish)
         self.check_arguments()
 
@@ -136,7 +127,7 @@ class ServicePullSourceControlOperator(_SourceControlOperator):
         """Pull, and return what changed."""
         require_choice("auto_publish", self.auto_publish, ("none", "all", "published"))
         timeout = read_seconds("timeout", self.timeout)
-        url = self.link_to(context, ServicePageLink(), SOURCE_CONTROL_PAGE)
+        url = self.link_page(context, SOURCE_CONTROL_PAGE)
         if self.preview:
             return self.result(self.hook.source_control.get_status("pull"), "Pulled", "Would pull", url)
         try:
@@ -193,7 +184,10 @@ class ServicePushSourceControlOperator(_SourceControlOperator):
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(force=force, preview=preview, timeout=timeout, service_conn_id=service_conn_id, **kwargs)
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.force = force
+        self.preview = preview
+        self.timeout = timeout
         self.commit_message = as_rendered(commit_message)
         self.types = as_rendered(types)
         self.object_ids = as_rendered(object_ids)
@@ -211,7 +205,7 @@ class ServicePushSourceControlOperator(_SourceControlOperator):
         )
         types = read_types(self.types)
         object_ids = None if self.object_ids is None else as_texts("object_ids", self.object_ids)
-        url = self.link_to(context, ServicePageLink(), SOURCE_CONTROL_PAGE)
+        url = self.link_page(context, SOURCE_CONTROL_PAGE)
         files = [
             file
             for file in self.hook.source_control.get_status("push")

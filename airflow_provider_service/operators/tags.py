@@ -9,7 +9,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service._core.arguments import as_rendered
 from airflow_provider_service.client._lookup import create_tag
-from airflow_provider_service.links.service import WORKFLOWS_PAGE, ServicePageLink
+from airflow_provider_service.links.service import WORKFLOWS_PAGE
 from airflow_provider_service.operators._base import ServiceBaseOperator
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ class ServiceCreateTagOperator(ServiceBaseOperator):
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "name")
-    operator_extra_links = (ServicePageLink(),)
 
     def __init__(
         self,
@@ -49,7 +48,7 @@ class ServiceCreateTagOperator(ServiceBaseOperator):
 
     def perform(self, context: Context) -> TagResult:
         """Create the tag, unless it exists."""
-        url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
+        url = self.link_page(context, WORKFLOWS_PAGE)
         tag, created = create_tag(self.hook, self.name)
         if not created and self.if_exists == "fail":
             raise AirflowFailException(f"tag {tag.name!r} exists with id {tag.id} (if_exists='fail')")

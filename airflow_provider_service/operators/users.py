@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service._core.arguments import as_list, as_rendered, repeated, require
-from airflow_provider_service.links.service import USERS_PAGE, ServicePageLink
+from airflow_provider_service.links.service import USERS_PAGE
 from airflow_provider_service.operators._base import ServiceBaseOperator
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ class ServiceInviteUsersOperator(ServiceBaseOperator):
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "users", "role")
-    operator_extra_links = (ServicePageLink(),)
 
     def __init__(
         self,
@@ -56,7 +55,7 @@ class ServiceInviteUsersOperator(ServiceBaseOperator):
         addresses = [user["email"].lower() for user in requested]
         twice = sorted(repeated(addresses))
         require(not twice, f"users lists {', '.join(twice)} more than once")
-        url = self.link_to(context, ServicePageLink(), USERS_PAGE)
+        url = self.link_page(context, USERS_PAGE)
         invitations = self.hook.users.create(requested) if requested else []
         failed = [f"{invitation.user.email}: {invitation.error}" for invitation in invitations if invitation.error]
         if failed:

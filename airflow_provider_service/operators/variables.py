@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
@@ -12,7 +12,7 @@ from airflow_provider_service._core.arguments import as_rendered, required
 from airflow_provider_service._core.references import PROJECT, VARIABLE
 from airflow_provider_service.client._lookup import create_variable, find_variable, find_variable_by_id, get_variable
 from airflow_provider_service.client.errors import ServiceLookupError, ServiceNotFoundError
-from airflow_provider_service.links.service import VARIABLES_PAGE, ServicePageLink
+from airflow_provider_service.links.service import VARIABLES_PAGE
 from airflow_provider_service.operators._base import ServiceBaseOperator
 
 if TYPE_CHECKING:
@@ -32,21 +32,7 @@ class _VariableOperator(ServiceBaseOperator):
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "key", *PROJECT.fields)
     references: ClassVar[Sequence[Alternatives]] = (PROJECT,)
-    operator_extra_links = (ServicePageLink(),)
-
-    def __init__(
-        self,
-        *,
-        key: Templated[str | None],
-        project_id: Templated[str | None] = None,
-        project_name: Templated[str | None] = None,
-        service_conn_id: Templated[str] = "service_default",
-        **kwargs: Unpack[TaskArguments],
-    ) -> None:
-        super().__init__(service_conn_id=service_conn_id, **kwargs)
-        self.key = as_rendered(key)
-        self.project_id = as_rendered(project_id)
-        self.project_name = as_rendered(project_name)
+    key: str | None
 
     def find(self, key: str) -> Variable | None:
         return find_variable(self.hook, key, project_id=self.owner_id)
@@ -64,7 +50,7 @@ class _VariableOperator(ServiceBaseOperator):
         return "updated"
 
     def report(self, context: Context, variable_id: str | None, key: str | None, outcome: str) -> VariableResult:
-        url = self.link_to(context, ServicePageLink(), VARIABLES_PAGE)
+        url = self.link_page(context, VARIABLES_PAGE)
         self.log.info("Variable %s (%s) is %s: %s", key, variable_id, outcome, url)
         return {"variable_id": variable_id, "key": key, "outcome": outcome, "url": url}
 
@@ -74,10 +60,7 @@ class _ExistingVariableOperator(_VariableOperator):
 
     template_fields: Sequence[str] = (*_VariableOperator.template_fields, "variable_id")
     references = (VARIABLE, PROJECT)
-
-    def __init__(self, *, variable_id: Templated[str | None] = None, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.variable_id = as_rendered(variable_id)
+    variable_id: str | None
 
     def find_given(self) -> Variable | None:
         """Return the variable with the given id or key, or None."""
@@ -122,9 +105,10 @@ class ServiceCreateVariableOperator(_VariableOperator):
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(
-            key=key, project_id=project_id, project_name=project_name, service_conn_id=service_conn_id, **kwargs
-        )
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.key = as_rendered(key)
+        self.project_id = as_rendered(project_id)
+        self.project_name = as_rendered(project_name)
         self.value = as_rendered(value)
         self.if_exists = if_exists
         self.check_arguments()
@@ -168,14 +152,11 @@ class ServiceUpdateVariableOperator(_ExistingVariableOperator):
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(
-            variable_id=variable_id,
-            key=key,
-            project_id=project_id,
-            project_name=project_name,
-            service_conn_id=service_conn_id,
-            **kwargs,
-        )
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.variable_id = as_rendered(variable_id)
+        self.key = as_rendered(key)
+        self.project_id = as_rendered(project_id)
+        self.project_name = as_rendered(project_name)
         self.value = as_rendered(value)
         self.check_arguments()
 
@@ -208,14 +189,11 @@ class ServiceDeleteVariableOperator(_ExistingVariableOperator):
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(
-            variable_id=variable_id,
-            key=key,
-            project_id=project_id,
-            project_name=project_name,
-            service_conn_id=service_conn_id,
-            **kwargs,
-        )
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.variable_id = as_rendered(variable_id)
+        self.key = as_rendered(key)
+        self.project_id = as_rendered(project_id)
+        self.project_name = as_rendered(project_name)
         self.if_missing = if_missing
         self.check_arguments()
 

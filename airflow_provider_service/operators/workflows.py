@@ -70,14 +70,11 @@ class ServiceActivateWorkflowOperator(ServiceWorkflowOperator):
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(
-            workflow_id=workflow_id,
-            workflow_name=workflow_name,
-            project_id=project_id,
-            project_name=project_name,
-            service_conn_id=service_conn_id,
-            **kwargs,
-        )
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.workflow_id = as_rendered(workflow_id)
+        self.workflow_name = as_rendered(workflow_name)
+        self.project_id = as_rendered(project_id)
+        self.project_name = as_rendered(project_name)
         self.version_id = as_rendered(version_id)
         self.check_arguments()
 
@@ -105,14 +102,11 @@ class _PlainWorkflowOperator(ServiceWorkflowOperator):
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(
-            workflow_id=workflow_id,
-            workflow_name=workflow_name,
-            project_id=project_id,
-            project_name=project_name,
-            service_conn_id=service_conn_id,
-            **kwargs,
-        )
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.workflow_id = as_rendered(workflow_id)
+        self.workflow_name = as_rendered(workflow_name)
+        self.project_id = as_rendered(project_id)
+        self.project_name = as_rendered(project_name)
         self.check_arguments()
 
 
@@ -209,14 +203,11 @@ class ServiceTransferWorkflowOperator(ServiceWorkflowOperator):
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(
-            workflow_id=workflow_id,
-            workflow_name=workflow_name,
-            project_id=project_id,
-            project_name=project_name,
-            service_conn_id=service_conn_id,
-            **kwargs,
-        )
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.workflow_id = as_rendered(workflow_id)
+        self.workflow_name = as_rendered(workflow_name)
+        self.project_id = as_rendered(project_id)
+        self.project_name = as_rendered(project_name)
         self.destination_project_id = as_rendered(destination_project_id)
         self.destination_project_name = as_rendered(destination_project_name)
         self.check_arguments()
@@ -298,14 +289,11 @@ class ServiceSetWorkflowTagsOperator(ServiceWorkflowOperator):
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(
-            workflow_id=workflow_id,
-            workflow_name=workflow_name,
-            project_id=project_id,
-            project_name=project_name,
-            service_conn_id=service_conn_id,
-            **kwargs,
-        )
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.workflow_id = as_rendered(workflow_id)
+        self.workflow_name = as_rendered(workflow_name)
+        self.project_id = as_rendered(project_id)
+        self.project_name = as_rendered(project_name)
         self.tags = as_rendered(tags)
         self.tag_ids = as_rendered(tag_ids)
         self.mode = mode
