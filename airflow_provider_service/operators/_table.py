@@ -1,7 +1,4 @@
-"""Base classes for operators on one data table, with its lookup and its link.
-
-Report to Airflow and OpenLineage which data tables operators read and write.
-"""
+"""Base classes for operators on one data table: its lookup, its link, and what Airflow and OpenLineage learn of it."""
 
 from __future__ import annotations
 
@@ -22,99 +19,6 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.models import DataTable
 
 
-_WRITTEN = ("inserted", "updated")
-
-
-class TableLineageOperator(ServiceBaseOperator):
-    """Base class for operators on one data table, which is an input or an output of the task."""
-
-    #: Whether the operator writes the table; otherwise it reads it.
-    writes_table: ClassVar[bool] = False
-    data_table_id: str | None
-    _table: DataTable | None = None
-    _result: dict[str, Any] | None = None
-
-    def other_lineage(self) -> Lineage | None:
-        """Return the inputs and outputs of the task besides the table; none by default."""
-        return None
-
-    def note_result(self, context: Context, result: Any) -> None:
-        """Keep the result for lineage, and emit an asset event if the task has written the table."""
-        self._result = result
-        if self.is_writing and self._table is not None:
-            counts = {name: value for name, value in result.items() if isinstance(value, int) and name != "preview"}
-            self._emit_asset(context, self._table.id, counts)
-
-    @property
-    def is_writing(self) -> bool:
-        """Whether the task writes the table; a preview only shows what would be written."""
-        return self.writes_table and not getattr(self, "preview", False)
-
-    def get_openlineage_facets_on_start(self) -> Lineage | None:
-        """Return the lineage that is known before the task runs, for Airflow's OpenLineage provider."""
-        return self._lineage()
-
-    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
-        """Return the lineage of a task that has succeeded or failed, for Airflow's OpenLineage provider."""
-        return self._lineage()
-
-    def _lineage(self) -> Lineage | None:
-        from airflow_provider_service._core import lineage
-
-        result = lineage.empty()
-        if result is None:
-            return None
-        table_id = self.data_table_id if self._table is None else self._table.id
-        if table_id is not None:
-            dataset = lineage.table_dataset(
-                self.hook.config.base_url,
-                table_id,
-                is_output=self.is_writing,
-                types=self._types(),
-                written=self._written(),
-            )
-            (result.outputs if self.is_writing else result.inputs).append(dataset)
-        other = self.other_lineage()
-        return result if other is None else result.merge(other)
-
-    def _types(self) -> dict[str, str] | None:
-        from airflow_provider_service._core.rows.values import column_types
-
-        if self._table is None:
-            return None
-        types = column_types(self._table)
-        added = (self._result or {}).get("added_columns") or ()
-        return types if set(added) <= types.keys() else None  # the types of added columns are not known
-
-    def _written(self) -> int | None:
-        counts = [self._result[name] for name in _WRITTEN if name in self._result] if self._result else []
-        return sum(counts) if counts and None not in counts else None
-
-    def _emit_asset(self, context: Context, table_id: str, extra: dict[str, Any]) -> None:
-        from airflow.providers.common.compat.sdk import Asset, AssetAlias
-
-        from airflow_provider_service.assets.service import data_table_asset
-
-        if not self.outlets:
-            return
-        asset = data_table_asset(self.hook.config.base_url, table_id)
-        for outlet in self.outlets:
-            if isinstance(outlet, AssetAlias):
-                context["outlet_events"][outlet].add(asset, extra=extra)
-            elif isinstance(outlet, Asset) and outlet.uri == asset.uri:
-                context["outlet_events"][outlet].extra.update(extra)
-
-
-def given_rows(rows: object) -> list[Any]:
-    """Return the argument ``rows``, a list of mappings or a DataFrame of another task, as a list.
-
-    :raises ServiceInputError: it is neither.
-    """
-    from airflow_provider_service._core.rows.frames import is_frame, rows_in
-
-    return list(rows_in(rows)) if is_frame(rows) else as_list("rows", rows)
-
-
 class TableLinkedOperator(ServiceBaseOperator):
     """Base class for operators that link to a data table."""
 
@@ -125,15 +29,13 @@ class TableLinkedOperator(ServiceBaseOperator):
         return self.link_to(context, ServiceDataTableLink(), DATA_TABLE_PAGE, table.project_id or "", table.id)
 
 
-class ServiceTableOperator(TableLineageOperator, TableLinkedOperator):
-    """Base class for operators on one data table.
+class ServiceTableOperator(TableLinkedOperator):
+    """Base class for operators on one data table, which is an input or an output of the task."""
 
-    :param data_table_id: id of the table; give either the id or the name.
-    :param data_table_name: exact, case-sensitive name of the table.
-    :param project_id: id of the project in which to look up the name; None (the default) for any project.
-    :param project_name: exact name of that project, instead of its id.
-    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    """
+    #: Whether the operator writes the table; otherwise it reads it.
+    writes_table: ClassVar[bool] = False
+    _table: DataTable | None = None
+    _result: dict[str, Any] | None = None
 
     template_fields: Sequence[str] = (
         *ServiceBaseOperator.template_fields,
@@ -158,12 +60,78 @@ class ServiceTableOperator(TableLineageOperator, TableLinkedOperator):
         self.project_id = as_rendered(project_id)
         self.project_name = as_rendered(project_name)
 
+    def open_table(self, context: Context) -> tuple[DataTable, str]:
+        """Find the table, point the task's link at it, and return the table and its address."""
+        table = data_table_in(self, self.hook)
+        return table, self.link_table(context, table)
+
     def link_table(self, context: Context, table: DataTable) -> str:
         """Point the task's link at the table, keep the table for lineage, and return the address."""
         self._table = table
         return super().link_table(context, table)
 
-    def open_table(self, context: Context) -> tuple[DataTable, str]:
-        """Find the table, point the task's link at it, and return the table and its address."""
-        table = data_table_in(self, self.hook)
-        return table, self.link_table(context, table)
+    def note_result(self, context: Context, result: Any) -> None:
+        """Keep the result for lineage, and emit an asset event if the task has written the table."""
+        from airflow.providers.common.compat.sdk import Asset, AssetAlias
+
+        from airflow_provider_service.assets.service import data_table_asset
+
+        self._result = result
+        if not (self._is_writing and self._table is not None and self.outlets):
+            return
+        extra: dict[str, Any] = {
+            name: value for name, value in result.items() if isinstance(value, int) and name != "preview"
+        }
+        asset = data_table_asset(self.hook.config.base_url, self._table.id)
+        for outlet in self.outlets:
+            if isinstance(outlet, AssetAlias):
+                context["outlet_events"][outlet].add(asset, extra=extra)
+            elif isinstance(outlet, Asset) and outlet.uri == asset.uri:
+                context["outlet_events"][outlet].extra.update(extra)
+
+    @property
+    def _is_writing(self) -> bool:
+        """Whether the task writes the table; a preview only shows what would be written."""
+        return self.writes_table and not getattr(self, "preview", False)
+
+    def other_lineage(self) -> Lineage | None:
+        """Return the inputs and outputs of the task besides the table; none by default."""
+        return None
+
+    def get_openlineage_facets_on_start(self) -> Lineage | None:
+        """Return the lineage that is known before the task runs, for Airflow's OpenLineage provider."""
+        return self._lineage()
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
+        """Return the lineage of a task that has succeeded or failed, for Airflow's OpenLineage provider."""
+        return self._lineage()
+
+    def _lineage(self) -> Lineage | None:
+        from airflow_provider_service._core import lineage
+        from airflow_provider_service._core.rows.values import column_types
+
+        lineage_of_task = lineage.empty()
+        if lineage_of_task is None:
+            return None
+        result = self._result or {}
+        table_id, types = self.data_table_id, None
+        if self._table is not None:
+            table_id, types = self._table.id, column_types(self._table)
+            if not set(result.get("added_columns") or ()) <= types.keys():
+                types = None  # the types of added columns are not known
+        if table_id is not None:
+            counts = [result[name] for name in ("inserted", "updated") if name in result]
+            written = sum(counts) if counts and None not in counts else None
+            dataset = lineage.table_dataset(
+                self.hook.config.base_url, table_id, is_output=self._is_writing, types=types, written=written
+            )
+            (lineage_of_task.outputs if self._is_writing else lineage_of_task.inputs).append(dataset)
+        other = self.other_lineage()
+        return lineage_of_task if other is None else lineage_of_task.merge(other)
+
+
+def given_rows(rows: object) -> list[Any]:
+    """Return the argument ``rows``, a list of mappings or a DataFrame of another task, as a list."""
+    from airflow_provider_service._core.rows.frames import is_frame, rows_in
+
+    return list(rows_in(rows)) if is_frame(rows) else as_list("rows", rows)

@@ -104,11 +104,12 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
         The service does not say which personal project is that of the key's user.
         """
         tables = self.hook.data_tables.list(filter={"name": name})
-        places = {one.project_id for one in tables if one.name == name}
-        if len(places) < 2:
+        project_ids = {table.project_id for table in tables if table.name == name}
+        if len(project_ids) < 2:
             return None
         try:
-            personal = [one.id for one in self.hook.projects.list() if one.type == "personal" and one.id in places]
+            projects = list(self.hook.projects.list())
         except ServiceForbiddenError:
             return None
+        personal = [project.id for project in projects if project.type == "personal" and project.id in project_ids]
         return personal[0] if len(personal) == 1 else None

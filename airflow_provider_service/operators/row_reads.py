@@ -109,6 +109,7 @@ class ServiceReadRowsOperator(ServiceTableOperator):
     def perform(self, context: Context) -> ReadRowsResult:
         """Read the rows, and return them or write them to the file."""
         from airflow_provider_service._core.rows.files import chosen_types
+        from airflow_provider_service._core.rows.matching import matching_rows
         from airflow_provider_service._core.rows.values import column_types
 
         require_row_filter(self.filter)
@@ -116,7 +117,8 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         if self.sort_by is not None:
             require_sortable(self.sort_by, column_types(table))
         types = chosen_types(column_types(table), self.columns, with_system_columns=True)
-        result = self._return(table, types) if self.path is None else self._write(table, types, self.path)
+        rows = matching_rows(self.hook, table, self.filter, types, sort_by=self.sort_by, search=self.search)
+        result = self._returned(table, types, rows) if self.path is None else self._written(types, rows, self.path)
         self.log.info("Rows read from %s: %d; see %s", table.name, result["count"], url)
         return cast("ReadRowsResult", {"data_table_id": table.id, **result, "url": url})
 
@@ -129,27 +131,24 @@ class ServiceReadRowsOperator(ServiceTableOperator):
             return None
         return of_file(address_of(self.path, conn_id=self.object_storage_conn_id), is_output=True)
 
-    def _read(self, table: DataTable, types: Mapping[str, str]) -> Iterable[dict[str, Any]]:
-        from airflow_provider_service._core.rows.matching import matching_rows
-
-        return matching_rows(self.hook, table, self.filter, types, sort_by=self.sort_by, search=self.search)
-
-    def _return(self, table: DataTable, types: Mapping[str, str]) -> dict[str, Any]:
+    def _returned(
+        self, table: DataTable, types: Mapping[str, str], rows: Iterable[Mapping[str, Any]]
+    ) -> dict[str, Any]:
         max_rows = read_count("max_rows", self.max_rows, least=0)
-        rows = list(islice(self._read(table, types), max_rows + 1))
-        if len(rows) > max_rows:
+        some = list(islice(rows, max_rows + 1))
+        if len(some) > max_rows:
             raise AirflowFailException(
                 f"there are more than max_rows={max_rows} rows in {table.name}; "
                 "narrow the filter, raise max_rows, or give a path to write them to a file"
             )
         if self.columns is not None:
-            rows = [{name: row[name] for name in types} for row in rows]
-        return {"count": len(rows), "rows": rows}
+            some = [{name: row[name] for name in types} for row in some]
+        return {"count": len(some), "rows": some}
 
-    def _write(self, table: DataTable, types: Mapping[str, str], path: StoredPath) -> dict[str, Any]:
+    def _written(self, types: Mapping[str, str], rows: Iterable[Mapping[str, Any]], path: StoredPath) -> dict[str, Any]:
         from airflow_provider_service._core.object_storage import address_of
         from airflow_provider_service._core.rows.files import write_rows
 
-        conn_id, neutralize = self.object_storage_conn_id, self.neutralize_formulas
-        count = write_rows(path, types, self._read(table, types), neutralize_formulas=neutralize, conn_id=conn_id)
+        conn_id = self.object_storage_conn_id
+        count = write_rows(path, types, rows, neutralize_formulas=self.neutralize_formulas, conn_id=conn_id)
         return {"count": count, "path": address_of(path, conn_id=conn_id)}

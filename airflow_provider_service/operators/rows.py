@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service._core.arguments import TaskArguments, Templated
-    from airflow_provider_service.client.models import DataTable
     from airflow_provider_service.operators.table_results import (
         DeleteRowsResult,
         InsertRowsResult,
@@ -47,7 +46,6 @@ __all__ = [
     "ServiceUpdateRowsOperator",
     "ServiceUpsertRowsOperator",
 ]
-
 
 log = logging.getLogger(__name__)
 
@@ -262,22 +260,20 @@ class ServiceUpdateRowsOperator(ServiceTableOperator):
 
     def perform(self, context: Context) -> UpdateRowsResult:
         """Update the rows, and return their number."""
+        from airflow_provider_service._core.rows.batches import any_of
+        from airflow_provider_service._core.rows.matching import exact_filters
         from airflow_provider_service._core.rows.source_rows import checked_values
         from airflow_provider_service._core.rows.values import column_types
 
         table, url = self.open_table(context)
         data = checked_values(self.data, column_types(table))
+        filters = exact_filters(self.hook, table, self.filter, partial(any_of, "id"))
         update = self.hook.data_table_rows.update
-        updated = _sum([_count(partial(update, table.id, one, data), self.preview) for one in self._filters(table)])
+        updated = _count_changes((partial(update, table.id, filter, data) for filter in filters), self.preview)
         what = "that would be updated" if self.preview else "updated"
-        self.log.info("Rows of %s %s: %s; see %s", table.name, what, _shown(updated), url)
+        count = "an unknown number" if updated is None else updated
+        self.log.info("Rows of %s %s: %s; see %s", table.name, what, count, url)
         return {"data_table_id": table.id, "updated": updated, "preview": self.preview, "url": url}
-
-    def _filters(self, table: DataTable) -> Iterable[Mapping[str, Any]]:
-        from airflow_provider_service._core.rows.batches import any_of
-        from airflow_provider_service._core.rows.matching import exact_filters
-
-        return exact_filters(self.hook, table, self.filter, lambda ids: any_of("id", ids))
 
 
 class ServiceDeleteRowsOperator(ServiceTableOperator):
@@ -332,45 +328,37 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
 
     def perform(self, context: Context) -> DeleteRowsResult:
         """Delete the rows, and return their number."""
-        given_ids = self._given_ids()
-        table, url = self.open_table(context)
-        delete, filters = self.hook.data_table_rows.delete, self._filters(table, given_ids)
-        deleted = _sum([_count(partial(delete, table.id, one), self.preview) for one in filters])
-        what = "that would be deleted" if self.preview else "deleted"
-        self.log.info("Rows of %s %s: %s; see %s", table.name, what, _shown(deleted), url)
-        return {"data_table_id": table.id, "deleted": deleted, "preview": self.preview, "url": url}
-
-    def _given_ids(self) -> list[int]:
-        require_one_of(row_ids=self.row_ids, filter=self.filter)
-        return [read_count("each of row_ids", one) for one in as_list("row_ids", self.row_ids or [])]
-
-    def _filters(self, table: DataTable, given_ids: list[int]) -> Iterable[Mapping[str, Any]]:
         from airflow_provider_service._core.rows.batches import exactly_in_url
         from airflow_provider_service._core.rows.matching import exact_filters
 
-        if self.filter is None:
-            return exactly_in_url(given_ids)
-        return exact_filters(self.hook, table, self.filter, exactly_in_url)
+        require_one_of(row_ids=self.row_ids, filter=self.filter)
+        row_ids = [read_count("each of row_ids", row_id) for row_id in as_list("row_ids", self.row_ids or [])]
+        table, url = self.open_table(context)
+        filters: Iterable[Mapping[str, Any]] = exactly_in_url(row_ids)
+        if self.filter is not None:
+            filters = exact_filters(self.hook, table, self.filter, exactly_in_url)
+        delete = self.hook.data_table_rows.delete
+        deleted = _count_changes((partial(delete, table.id, filter) for filter in filters), self.preview)
+        what = "that would be deleted" if self.preview else "deleted"
+        count = "an unknown number" if deleted is None else deleted
+        self.log.info("Rows of %s %s: %s; see %s", table.name, what, count, url)
+        return {"data_table_id": table.id, "deleted": deleted, "preview": self.preview, "url": url}
 
 
-def _count(change: Callable[..., Any], preview: bool) -> int | None:
-    """Make a change, or preview it, and count its rows; None if they were changed, but are too large to be read."""
-    try:
-        answer = change(dry_run=True) if preview else change(return_data=True)
-    except ServiceAnswerTooLargeError as error:
-        if preview or error.status != HTTPStatus.OK:
-            raise
-        log.warning("The rows were changed, but cannot be counted: %s", error)
-        return None
-    rows = answer if isinstance(answer, list) else []
-    # A preview contains each row twice: before and after.
-    return len(rows) // 2 if preview else len(rows)
-
-
-def _sum(counts: Sequence[int | None]) -> int | None:
-    known = [one for one in counts if one is not None]
-    return sum(known) if len(known) == len(counts) else None
-
-
-def _shown(count: int | None) -> str:
-    return "an unknown number" if count is None else str(count)
+def _count_changes(changes: Iterable[Callable[..., Any]], preview: bool) -> int | None:
+    """Make changes, or preview them, and count their rows; None if some were changed, but are too large to be read."""
+    count: int | None = 0
+    for change in changes:
+        try:
+            answer = change(dry_run=True) if preview else change(return_data=True)
+        except ServiceAnswerTooLargeError as error:
+            if preview or error.status != HTTPStatus.OK:
+                raise
+            log.warning("The rows were changed, but cannot be counted: %s", error)
+            count = None
+            continue
+        rows = answer if isinstance(answer, list) else []
+        if count is not None:
+            # A preview contains each row twice: before and after.
+            count += len(rows) // 2 if preview else len(rows)
+    return count

@@ -218,4 +218,4 @@ class ServiceUnloadTableOperator(ServiceTableOperator):
         from airflow_provider_service._core.rows.upsert import checked_row
 
         rows = matching_rows(self.hook, table, self.filter, types, search=self.search)
-        return Progress("Read").counting(checked_row(one, table.id) for one in rows)
+        return Progress("Read").counting(checked_row(row, table.id) for row in rows)

@@ -13,7 +13,6 @@ from airflow_provider_service._core.arguments import (
 )
 from airflow_provider_service._core.rows.options import LoadMode, chosen_mode, require_row_filter
 from airflow_provider_service.transfers._loading import ServiceUnloadTableOperator
-from airflow_provider_service.transfers._sql import require_column_name, require_table_name
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -123,7 +122,7 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
     def perform(self, context: Context) -> TableToSqlResult:
         """Read the rows and write them in one transaction."""
         from airflow_provider_service.client._models import parse_moment
-        from airflow_provider_service.transfers._sql import insert_all, sql_hook
+        from airflow_provider_service.transfers._sql import insert_all, require_table_name, sql_hook
 
         require_row_filter(self.filter)
         require_table_name("sql_table", self.sql_table)
@@ -157,6 +156,8 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
         return {"data_table_id": table.id, "count": count, "deleted": deleted, "url": url}
 
     def _names(self, types: Mapping[str, str]) -> list[str]:
+        from airflow_provider_service.transfers._sql import require_column_name
+
         mapping = self.column_mapping or {}
         require_mapping("column_mapping", mapping)
         unknown = [name for name in mapping if name not in types]
