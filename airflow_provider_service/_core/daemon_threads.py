@@ -18,39 +18,24 @@ T = TypeVar("T")
 
 
 def in_background(call: Callable[..., T], *arguments: object, name: str = "service-call") -> Future[T]:
-    """Start a blocking call in a new thread, in the context of the caller.
-
-    :param name: name of the thread.
-    :returns: its result, or whatever it raises, ``SystemExit`` included. It cannot be cancelled.
-    """
+    """Start a blocking call in a new thread, in the context of the caller; its result cannot be cancelled."""
     done, run = _prepared(call, *arguments)
     Thread(target=run, name=name, daemon=True).start()
     return done
 
 
-def _prepared(call: Callable[..., T], *arguments: object) -> tuple[Future[T], Callable[[], None]]:
-    """A future, and what runs the call and sets its result."""
-    done: Future[T] = Future()
-    done.set_running_or_notify_cancel()  # from here on it cannot be cancelled, so that its result can be set
-    context = copy_context()
+def in_daemon_thread(call: Callable[..., T], *arguments: object, name: str = "service-call") -> asyncio.Future[T]:
+    """The same as :func:`in_background`, as a future of the running event loop.
 
-    def run() -> None:
-        try:
-            result = context.run(call, *arguments)
-        except BaseException as error:  # noqa: BLE001 - whoever waits for the future handles it
-            done.set_exception(error)
-        else:
-            done.set_result(result)
-
-    return done, run
+    If that future is cancelled, the call keeps running and its result is ignored.
+    """
+    return asyncio.wrap_future(in_background(call, *arguments, name=name))
 
 
 class DaemonPool:
     """Runs blocking calls in a few daemon threads, which end when nothing is left to do.
 
-    :param threads: number of threads at most.
-    :param waiting: number of calls at most that wait for one of them; 0 for any number.
-    :param name: name of the threads.
+    :param waiting: number of calls at most that wait for a thread; 0 for any number.
     """
 
     def __init__(self, threads: int, waiting: int, *, name: str) -> None:
@@ -60,7 +45,7 @@ class DaemonPool:
         self._lock = Lock()
 
     def submit(self, call: Callable[..., T], *arguments: object) -> Future[T]:
-        """Run a call in the context of the caller as soon as a thread is free; its result, or whatever it raises.
+        """Run a call in the context of the caller as soon as a thread is free.
 
         :raises queue.Full: too many calls wait already. This one is not run.
         """
@@ -84,9 +69,18 @@ class DaemonPool:
                     return
 
 
-def in_daemon_thread(call: Callable[..., T], *arguments: object, name: str = "service-call") -> asyncio.Future[T]:
-    """The same as :func:`in_background`, as a future of the running event loop.
+def _prepared(call: Callable[..., T], *arguments: object) -> tuple[Future[T], Callable[[], None]]:
+    """A future, and what runs the call and sets its result, or whatever it raises, ``SystemExit`` included."""
+    done: Future[T] = Future()
+    done.set_running_or_notify_cancel()  # from here on it cannot be cancelled, so that its result can be set
+    context = copy_context()
 
-    If that future is cancelled, the call keeps running and its result is ignored.
-    """
-    return asyncio.wrap_future(in_background(call, *arguments, name=name))
+    def run() -> None:
+        try:
+            result = context.run(call, *arguments)
+        except BaseException as error:  # noqa: BLE001 - whoever waits for the future handles it
+            done.set_exception(error)
+        else:
+            done.set_result(result)
+
+    return done, run

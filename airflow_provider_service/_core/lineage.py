@@ -1,8 +1,6 @@
-"""Describe the lineage of tasks in OpenLineage's terms.
+"""The lineage of tasks in OpenLineage's terms, and the headers that tell a workflow which task calls its webhook.
 
 The provider also works without OpenLineage, so the functions import it themselves. They send nothing to the service.
-
-Headers by which the call of a webhook tells the workflow which task makes it.
 """
 
 from __future__ import annotations
@@ -27,7 +25,14 @@ if TYPE_CHECKING:
     #: The lineage of a task.
     Lineage = OperatorLineage[Any, Any]
 
+log = logging.getLogger(__name__)
+
 PRODUCER = "urn:airflow-provider-service"
+#: The headers with the task run, and with the DAG run, as ``namespace/job/run id``.
+PARENT_HEADER, ROOT_HEADER = "OpenLineage-Parent-Id", "OpenLineage-Root-Parent-Id"
+
+# Characters that HTTP allows in a header, and that need not be encoded.
+_HEADER_CHARS = punctuation.replace("%", "") + " "
 
 
 def is_installed() -> bool:
@@ -40,10 +45,7 @@ def is_installed() -> bool:
 
 
 def empty() -> Lineage | None:
-    """Empty lineage, for a task that reads and writes nothing: OpenLineage would warn about None.
-
-    :returns: None if OpenLineage is not installed.
-    """
+    """Empty lineage, since OpenLineage warns about None; None if it is not installed."""
     if not is_installed():
         return None
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -61,7 +63,6 @@ def table_dataset(
 ) -> Any:
     """The dataset of a data table.
 
-    :param is_output: whether the task writes it.
     :param types: types by column; None if they are not known.
     :param written: number of rows that the task has inserted or changed; None if it is not known.
     """
@@ -78,19 +79,16 @@ def table_dataset(
     name = object_name(TABLES, table_id)
     if not is_output:
         return InputDataset(namespace=namespace, name=name, facets=facets)
-    counted: dict[str, Any] = {}
+    output_facets: dict[str, Any] = {}
     if written is not None:
-        counted["outputStatistics"] = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
+        output_facets["outputStatistics"] = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
             rowCount=written, producer=PRODUCER
         )
-    return OutputDataset(namespace=namespace, name=name, facets=facets, outputFacets=counted)
+    return OutputDataset(namespace=namespace, name=name, facets=facets, outputFacets=output_facets)
 
 
 def of_file(address: str, *, is_output: bool) -> Lineage:
-    """The lineage of a task that reads or writes a file on a disk or in object storage.
-
-    :param address: its path or address; a connection that it names is left out.
-    """
+    """The lineage of a task that reads or writes a file; a connection that its address names is left out."""
     from airflow.providers.openlineage.extractors import OperatorLineage
     from openlineage.client.event_v2 import InputDataset, OutputDataset
 
@@ -108,11 +106,7 @@ def of_file(address: str, *, is_output: bool) -> Lineage:
 
 
 def of_query(hook: Any, sql: str, conn_id: str) -> Lineage | None:
-    """The tables that a statement reads and writes; None if the hook does not say which database it is for.
-
-    :param hook: hook of the database.
-    :param conn_id: its connection.
-    """
+    """The tables that a statement reads and writes; None if the hook does not say which database it is for."""
     from airflow.providers.common.compat.openlineage.utils.sql import get_openlineage_facets_with_sql
 
     return get_openlineage_facets_with_sql(
@@ -121,24 +115,16 @@ def of_query(hook: Any, sql: str, conn_id: str) -> Lineage | None:
 
 
 def of_sql_table(hook: Any, table: str, conn_id: str) -> Lineage | None:
-    """The lineage of a task that writes a table of a database; None if the hook does not say which database it is for.
-
-    :param hook: hook of the database.
-    :param table: name of the table, as written in a statement.
-    :param conn_id: connection of the database.
-    """
+    """The lineage of a task that writes a table of a database; None as for :func:`of_query`."""
     from airflow.providers.openlineage.extractors import OperatorLineage
 
     # The SQL parser knows how each database names its tables.
-    found = of_query(hook, f"INSERT INTO {table} SELECT 1", conn_id)
-    return None if found is None else OperatorLineage(outputs=found.outputs)
+    lineage = of_query(hook, f"INSERT INTO {table} SELECT 1", conn_id)
+    return None if lineage is None else OperatorLineage(outputs=lineage.outputs)
 
 
 def of_execution(task_instance: Any, base_url: str, execution_id: str, outcome: Outcome | None) -> Lineage:
-    """The lineage of a task that has started an execution. An execution that has ended is emitted as a run, too.
-
-    :param outcome: how the execution ended; None if the task did not wait for it.
-    """
+    """The lineage of a task that has started an execution. An execution that has ended is emitted as a run, too."""
     from airflow.providers.openlineage.extractors import OperatorLineage
 
     if outcome is not None:
@@ -202,15 +188,6 @@ def _parent_facet(task_instance: Any) -> Any:
     )
 
 
-log = logging.getLogger(__name__)
-
-#: The task run, and the DAG run, as ``namespace/job/run id``.
-PARENT_HEADER, ROOT_HEADER = "OpenLineage-Parent-Id", "OpenLineage-Root-Parent-Id"
-
-# Characters that HTTP allows in a header, and that need not be encoded.
-_PLAIN = punctuation.replace("%", "") + " "
-
-
 def parent_headers(task_instance: Any) -> dict[str, str]:
     """Headers that name the task that starts a workflow: its trace and its OpenLineage run, if in use."""
     return {**_trace_headers(), **_openlineage_headers(task_instance)}
@@ -244,4 +221,4 @@ def _openlineage_headers(task_instance: Any) -> dict[str, str]:
     except Exception as error:  # noqa: BLE001 - a workflow runs whatever OpenLineage does
         log.warning("The call does not name its parent run in OpenLineage: %s", error)
         return {}
-    return {name: quote(value, safe=_PLAIN) for name, value in parents.items()}
+    return {name: quote(value, safe=_HEADER_CHARS) for name, value in parents.items()}

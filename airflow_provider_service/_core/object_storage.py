@@ -1,8 +1,7 @@
-"""Files in object storage or on a disk: written so that they are either complete or absent, and read as streams.
+"""Files and folders in object storage or on a disk: the one place where a path or an address becomes one.
 
-The one place where a path or an address becomes a file. A name that ends in ``.gz`` is compressed with gzip.
-
-Folders in object storage or on a disk: which files they hold, and what is in them.
+Files are written so that they are either complete or absent, and read as streams. One whose name ends in ``.gz`` is
+compressed with gzip.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import stat
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath
 from typing import IO, Any
 from uuid import uuid4
@@ -29,21 +27,22 @@ log = logging.getLogger(__name__)
 #: A path or an address such as ``s3://my_conn@bucket/key.csv``, as text or as Airflow's ``ObjectStoragePath``.
 StoredPath = str | os.PathLike[str]
 
-GZIP_ENDING = ".gz"
-_MAX_PARTIAL_BYTES = 200
-#: No space is left, a quota is exceeded, or the file is too large: errors that only a write can have.
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 #: Bytes of a file in object storage that are sent or read at a time; the default of some storages is 50 MiB.
 BLOCK_BYTES = 8 * 1024 * 1024
-
 #: Protocols of paths on a disk.
 LOCAL_PROTOCOLS = ("", "file", "local")
+
+_GZIP_ENDING = ".gz"
+_MAX_PARTIAL_BYTES = 200
+# No space is left, a quota is exceeded, or the file is too large: errors that only a write can have.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NOT_IN_PATHS = re.compile(r"[\x00-\x1f\x7f\\]")
 
 
 def storage_path(path: Any, *, conn_id: str | None = None) -> Any:
     """Airflow's own object for a path or an address.
 
-    :param conn_id: Airflow connection of the object storage, unless the address names one.
+    :param conn_id: Airflow connection of the object storage, unless the address names one; so everywhere here.
     """
     # Imported late, since it loads the libraries of file systems.
     from airflow.providers.common.compat.sdk import ObjectStoragePath
@@ -55,41 +54,38 @@ def storage_path(path: Any, *, conn_id: str | None = None) -> Any:
 
 
 def require_place(name: str, path: object, *, conn_id: str | None = None) -> None:
-    """Refuse a file that could never be written: of an unknown kind, or in a directory that does not exist.
-
-    :param name: the argument with the path.
-    :param conn_id: Airflow connection of the object storage, unless the address names one.
-    :raises ServiceInputError: it could not.
-    """
-    _require_writable(name, _place(name, path, conn_id))
+    """Refuse a file that could never be written: of an unknown kind, or in a directory that does not exist."""
+    local, _ = _place(name, path, conn_id)
+    if local is None:
+        return
+    shown = f"{name} {str(path)!r}"
+    try:
+        has_directory, is_directory = local.parent.is_dir(), local.is_dir()
+        # Its links have been followed, so one that is left leads to itself.
+        is_other = local.is_symlink() or (local.exists() and not local.is_file())
+    except (OSError, ValueError) as error:
+        raise ServiceInputError(f"{shown} cannot be used: {error}") from error
+    require(has_directory, f"the directory of {shown} does not exist")
+    require(not is_directory, f"{shown} is a directory")
+    require(not is_other, f"{shown} exists and is not a file")
 
 
 def require_path(name: str, path: object) -> None:
-    """Refuse what is neither a path nor an address.
-
-    :param name: the argument with the path.
-    :raises ServiceInputError: it is neither.
-    """
-    if not _is_object(path) and not (isinstance(path, (str, PurePath)) and str(path).strip()):
+    """Refuse what is neither a path nor an address."""
+    if not hasattr(path, "protocol") and not (isinstance(path, (str, PurePath)) and str(path).strip()):
         refuse(name, "a path or an address of object storage", path)
 
 
 def is_same_file(path: StoredPath, other: StoredPath, *, conn_id: str | None = None) -> bool:
-    """Whether two paths or addresses lead to the same file; links are followed.
-
-    :param conn_id: Airflow connection of the object storage, unless the address names one.
-    """
-    first, second = _place("path", path, conn_id), _place("path", other, conn_id)
-    return (first.local, str(first.remote)) == (second.local, str(second.remote))
+    """Whether two paths or addresses lead to the same file; links are followed."""
+    (local, remote), (other_local, other_remote) = _place("path", path, conn_id), _place("path", other, conn_id)
+    return (local, str(remote)) == (other_local, str(other_remote))
 
 
 def exists(name: str, path: StoredPath) -> bool:
-    """Whether there is something at a path or an address.
-
-    :param name: the argument with the path.
-    """
-    place = _place(name, path, None)
-    return bool((place.local or place.remote).exists())
+    """Whether there is something at a path or an address."""
+    local, remote = _place(name, path, None)
+    return bool((local or remote).exists())
 
 
 def write_whole(path: StoredPath, content: bytes) -> str:
@@ -101,8 +97,8 @@ def write_whole(path: StoredPath, content: bytes) -> str:
 
 def address_of(path: StoredPath, *, conn_id: str | None = None) -> str:
     """The path or address of a file as text, with the connection of its object storage."""
-    place = _place("path", path, conn_id)
-    return str(path) if place.remote is None else str(place.remote)
+    _, remote = _place("path", path, conn_id)
+    return str(path) if remote is None else str(remote)
 
 
 @contextmanager
@@ -117,15 +113,11 @@ def whole_file(
     end.
 
     :param name: the argument with the path, for messages.
-    :param path: a path whose directory exists, or an address, in which an Airflow connection may be named.
-    :param conn_id: Airflow connection of the object storage, unless the address names one.
     :param check: reads the bytes that were written before they get their name, and raises an error if they may not.
-    :raises ServiceInputError: the path cannot be that of a file; see :func:`require_place`.
-    :raises ServiceError: the disk is full.
     """
-    place = _place(name, path, conn_id)
-    with _whole_on_disk(place.local, check) if place.local else _whole_in_storage(place.remote, check) as raw:
-        if not place.is_gzip:
+    local, remote = _place(name, path, conn_id)
+    with _whole_on_disk(local, check) if local else _whole_in_storage(remote, check) as raw:
+        if not str(path).endswith(_GZIP_ENDING):
             yield raw
             return
         # Without a name and a time, so that equal contents are equal files.
@@ -135,79 +127,49 @@ def whole_file(
 
 @contextmanager
 def reading(name: str, path: StoredPath, *, conn_id: str | None = None) -> Iterator[IO[bytes]]:
-    """Open a file to read as a stream. Safe to repeat.
-
-    :param name: the argument with the path, for messages.
-    :param path: a path or an address, in which an Airflow connection may be named.
-    :param conn_id: Airflow connection of the object storage, unless the address names one.
-    :raises ServiceInputError: the path cannot be that of a file, or its name ends in ``.gz`` and it is not intact.
-    :raises FileNotFoundError: there is no such file.
-    """
-    place = _place(name, path, conn_id)
-    with _opened(place) as raw:
-        if not place.is_gzip:
+    """Open a file to read as a stream. Safe to repeat."""
+    local, remote = _place(name, path, conn_id)
+    with local.open("rb") if local else remote.fs.open(remote.path, "rb", block_size=BLOCK_BYTES) as raw:
+        if not str(path).endswith(_GZIP_ENDING):
             yield raw
             return
         try:
-            _require_gzip(raw)
+            # Python reads a file without a single byte as if it were a gzip file without content.
+            if not raw.read(1):
+                raise EOFError("it has no content, not even a header")
+            raw.seek(0)
             with gzip.GzipFile(mode="rb", fileobj=raw) as file:
                 yield file  # type: ignore[misc]
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise ServiceInputError(f"{name} {str(path)!r} is not a complete gzip file: {error}") from error
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Where a file is: on a disk, as a path without links, or in object storage."""
-
-    given: Any
-    local: Path | None = None
-    remote: Any = None
-
-    @property
-    def is_gzip(self) -> bool:
-        return str(self.given).endswith(GZIP_ENDING)
-
-
-def _place(name: str, path: Any, conn_id: str | None) -> _Place:
+def _place(name: str, path: Any, conn_id: str | None) -> tuple[Path | None, Any]:
+    """Where a file is: on a disk, as a path without links; or None, and Airflow's object of it in object storage."""
     require_path(name, path)
-    is_object = _is_object(path)
+    is_object = hasattr(path, "protocol")
     try:
         if not is_object and "://" not in str(path):
-            return _Place(path, Path(path).resolve())
+            return Path(path).resolve(), None
         target = path if is_object else storage_path(path, conn_id=conn_id)
         if target.protocol in LOCAL_PROTOCOLS:
-            return _Place(path, Path(target.path).resolve())
+            return Path(target.path).resolve(), None
         _ = target.fs  # Airflow 2 refuses an unknown kind only here
     except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
         raise ServiceInputError(f"{name} {str(path)!r} cannot be used: {error}") from error
-    return _Place(path, remote=target)
-
-
-def _is_object(path: Any) -> bool:
-    return hasattr(path, "protocol")
-
-
-def _require_writable(name: str, place: _Place) -> None:
-    if place.local is None:
-        return
-    shown = f"{name} {str(place.given)!r}"
-    try:
-        has_directory, is_directory = place.local.parent.is_dir(), place.local.is_dir()
-        # Its links have been followed, so one that is left leads to itself.
-        is_other = place.local.is_symlink() or (place.local.exists() and not place.local.is_file())
-    except (OSError, ValueError) as error:
-        raise ServiceInputError(f"{shown} cannot be used: {error}") from error
-    require(has_directory, f"the directory of {shown} does not exist")
-    require(not is_directory, f"{shown} is a directory")
-    require(not is_other, f"{shown} exists and is not a file")
+    return None, target
 
 
 @contextmanager
 def _whole_on_disk(target: Path, check: Callable[[IO[bytes]], object] | None) -> Iterator[IO[bytes]]:
     partial = target.with_name(_partial_name(target.name))
     try:
-        _create_like(target, partial)
+        if target.exists():
+            # Only those who may open the file that it replaces may open it, even while it is empty.
+            partial.touch(0o600, exist_ok=False)
+            partial.chmod(stat.S_IMODE(target.stat().st_mode))
+        else:
+            partial.touch(exist_ok=False)
         with partial.open("wb") as file:
             yield file
         if check is not None:
@@ -223,15 +185,6 @@ def _whole_on_disk(target: Path, check: Callable[[IO[bytes]], object] | None) ->
         ) from error
     finally:
         partial.unlink(missing_ok=True)
-
-
-def _create_like(target: Path, partial: Path) -> None:
-    # Only those who may open the file that it replaces may open it, even while it is empty.
-    if target.exists():
-        partial.touch(0o600, exist_ok=False)
-        partial.chmod(stat.S_IMODE(target.stat().st_mode))
-    else:
-        partial.touch(exist_ok=False)
 
 
 @contextmanager
@@ -264,35 +217,13 @@ def _partial_name(name: str) -> str:
     return f".{short}.{uuid4().hex}.part"
 
 
-def _require_gzip(file: IO[bytes]) -> None:
-    # Python reads a file without a single byte as if it were a gzip file without content.
-    if not file.read(1):
-        raise EOFError("it has no content, not even a header")
-    file.seek(0)
-
-
-def _opened(place: _Place) -> IO[bytes]:
-    if place.local is not None:
-        return place.local.open("rb")
-    opened: IO[bytes] = place.remote.fs.open(place.remote.path, "rb", block_size=BLOCK_BYTES)
-    return opened
-
-
-_NOT_IN_PATHS = re.compile(r"[\x00-\x1f\x7f\\]")
-
-
 def stays_below(path: str) -> bool:
     """Whether a path, taken from any folder, leads to a file below that folder."""
     return not _NOT_IN_PATHS.search(path) and {"", ".", ".."}.isdisjoint(path.split("/"))
 
 
 class StoredFolder:
-    """A folder, or a single file, which is then the only one in its folder.
-
-    :param name: the argument with the path, for messages.
-    :param path: a path, or an address such as ``s3://my_conn@bucket/workflows``, in which an Airflow connection may be
-        named.
-    """
+    """A folder, or a single file, which is then the only one in its folder."""
 
     def __init__(self, name: str, path: object) -> None:
         if not (isinstance(path, str) or hasattr(path, "fs")) or not str(path).strip():
@@ -317,15 +248,18 @@ class StoredFolder:
         """The paths of the files with an ending, below the folder and sorted; those in hidden folders do not count.
 
         :param depth: how deep they may lie: 1 for those in the folder itself; None for all.
-        :raises ServiceInputError: there is no such file or folder, or a folder cannot be read or is a symbolic link.
         """
         if not self.exists():
             raise ServiceInputError(f"{self._name}: there is no file or folder {self.path!r}")
         if depth is None and self._is_local:
             self._attempt(self._require_readable_folders)
-        found = self._attempt(lambda: self._place.fs.find(self._place.path, maxdepth=depth))
-        below = (PurePosixPath(one).relative_to(self._root) for one in found)
-        return sorted(str(one) for one in below if one.suffix == ending and not _is_hidden(one))
+        addresses = self._attempt(lambda: self._place.fs.find(self._place.path, maxdepth=depth))
+        root, paths = self._root, []
+        for address in addresses:
+            path = PurePosixPath(address).relative_to(root)
+            if path.suffix == ending and not any(part.startswith(".") for part in path.parts):
+                paths.append(str(path))
+        return sorted(paths)
 
     def _require_readable_folders(self) -> None:
         """Refuse folders on a disk that ``find`` would leave out: what they hold would count as removed."""
@@ -335,18 +269,15 @@ class StoredFolder:
 
         root = Path(self._folder)
         for folder, names, _ in os.walk(root, onerror=refuse_unreadable) if root.is_dir() else ():
-            names[:] = [one for one in names if not one.startswith(".")]
-            for path in (Path(folder, one) for one in names):
+            names[:] = [name for name in names if not name.startswith(".")]
+            for name in names:
+                path = Path(folder, name)
                 if path.is_symlink():
                     linked = str(path.relative_to(root))
                     raise OSError(f"{linked!r} is a symbolic link to a folder; replace it by the folder")
 
     def read(self, path: str) -> str:
-        """The text of a file.
-
-        :param path: path from the folder.
-        :raises ServiceInputError: there is no such file below the folder, or it is not UTF-8 text.
-        """
+        """The text of a file."""
         root = self._root
         self._require_below(root, path)
         content: bytes = self._attempt(lambda: self._place.fs.cat_file(str(root / path)))
@@ -357,11 +288,7 @@ class StoredFolder:
 
     @contextmanager
     def opened(self, path: str) -> Iterator[IO[bytes]]:
-        """Open a file to read as a stream.
-
-        :param path: path from the folder.
-        :raises ServiceInputError: there is no such file below the folder.
-        """
+        """Open a file to read as a stream."""
         self._require_below(self._folder, path)
         with reading(self._name, self._address(path)) as file:
             yield file
@@ -377,22 +304,12 @@ class StoredFolder:
         return bool(self._attempt(lambda: Path(self._folder / path).samefile(self._folder / other)))
 
     def delete(self, path: str) -> None:
-        """Delete a file.
-
-        :param path: path from the folder.
-        :raises ServiceInputError: it is not below the folder.
-        :raises FileNotFoundError: there is none.
-        :raises OSError: it cannot be deleted.
-        """
+        """Delete a file."""
         self._require_below(self._folder, path)
         self._place.fs.rm_file(str(self._folder / path))
 
     def write(self, path: str, content: bytes) -> str:
-        """Write a file, and return its address. Safe to repeat: it replaces what is there.
-
-        :param path: path from the folder; folders in it are made if they do not exist.
-        :raises ServiceInputError: the path leads out of the folder, on a disk also by a symbolic link.
-        """
+        """Write a file, and return its address. Safe to repeat: it replaces what is there."""
         root = self._folder
         self._require_below(root, path)
         if self._is_local:
@@ -428,7 +345,3 @@ class StoredFolder:
             return call()
         except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
             raise ServiceInputError(f"{self._name} {self.path!r} cannot be used: {error}") from error
-
-
-def _is_hidden(path: PurePosixPath) -> bool:
-    return any(part.startswith(".") for part in path.parts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+#: Characters of a cell from which on it is cut.
 MAX_CELL_CHARS = 60
 
 
@@ -11,7 +12,7 @@ def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterato
     """Lay out rows under their columns, a line each; numbers are aligned to the right."""
     lines = [columns, *rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    to_right = [all(_is_number(row[place]) for row in rows) for place in range(len(columns))]
+    to_right = [all(row[place] == "-" or row[place][:1].isdigit() for row in rows) for place in range(len(columns))]
     for line in lines:
         cells = [
             cell.rjust(width) if right else cell.ljust(width)
@@ -23,7 +24,3 @@ def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterato
 def cut(cell: str, longest: int = MAX_CELL_CHARS) -> str:
     """A cell that is not too long."""
     return cell if len(cell) <= longest else f"{cell[: longest - 3]}..."
-
-
-def _is_number(cell: str) -> bool:
-    return cell == "-" or cell[:1].isdigit()

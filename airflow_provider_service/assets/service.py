@@ -105,6 +105,6 @@ def convert_asset_to_openlineage(asset: Asset, lineage_context: Any) -> Dataset:
     from airflow.providers.common.compat.openlineage.facet import Dataset
 
     uri = sanitize_uri(urlsplit(asset.uri))
-    found = _OBJECT.fullmatch(uri.path)
-    prefix, name = found.group("prefix", "name") if found else ("", uri.path)
+    match = _OBJECT.fullmatch(uri.path)
+    prefix, name = match.group("prefix", "name") if match else ("", uri.path)
     return Dataset(namespace=f"{SCHEME}://{uri.netloc}{prefix or ''}", name=unquote(name))

@@ -187,17 +187,14 @@ class HookDataTables(DataTables):
         require_row_filter(filter)
         table = data_table_in(arguments, self._client)
         types = chosen_types(column_types(table), columns, with_system_columns=True)
-        found = matching_rows(self._client, table, filter, types, search=search)
-        return types, Progress("Read").counting(found)
+        rows = matching_rows(self._client, table, filter, types, search=search)
+        return types, Progress("Read").counting(rows)
 
 
 def _named(
     data_table_id: str | None, data_table_name: str | None, project_id: str | None, project_name: str | None
 ) -> SimpleNamespace:
-    """Collect the arguments that name a table.
-
-    :raises ServiceInputError: they name no table or two, or two projects.
-    """
+    """Check and collect the arguments that name a table."""
     arguments = SimpleNamespace(
         data_table_id=data_table_id, data_table_name=data_table_name, project_id=project_id, project_name=project_name
     )
