@@ -1,9 +1,4 @@
-"""The HTTP application: the operations under ``/api/v1``, webhooks, health, and pages for all other paths.
-
-What the simulator listens to: its socket, and requests in both forms that HTTP/1.1 allows.
-
-Minimal versions of the service's pages that links lead to. They only show which page they are.
-"""
+"""The HTTP application: the operations under ``/api/v1``, webhooks, health, pages, and the socket it listens on."""
 
 from __future__ import annotations
 
@@ -26,63 +21,12 @@ from airflow_provider_service.simulator._routes.mcp import answer_mcp
 from airflow_provider_service.simulator._routes.webhooks import answer_test_webhook, answer_webhook
 from airflow_provider_service.simulator._state import State
 
-_START = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta name="n8n:config:rest-endpoint" content="{endpoint}">
-<meta name="n8n:config:sentry" content="{reporting}">
-<title>Simulator</title>
-</head>
-<body><h1>Simulator</h1></body>
-</html>
-"""
-_PAGE = "<!DOCTYPE html><html><head><title>{title}</title></head><body><h1>{title}</h1><p>{text}</p></body></html>"
-
-
-def page_routes(state: State) -> list[Route]:
-    """The start page, and those of workflows and executions. They need no login and show no data."""
-    return [
-        Route("/", partial(_start_page, state=state), methods=["GET"]),
-        Route("/workflow/{workflow_id}", partial(_workflow_page, state=state), methods=["GET"]),
-        Route(
-            "/workflow/{workflow_id}/executions/{execution_id}", partial(_execution_page, state=state), methods=["GET"]
-        ),
-    ]
-
-
-async def _start_page(_request: Request, state: State) -> Response:
-    told = {"dsn": "", "environment": "development", "release": f"n8n@{state.version}"}
-    reporting = json.dumps(told, separators=(",", ":"))
-    encoded = [base64.b64encode(one.encode()).decode() for one in ("rest", reporting)]
-    return HTMLResponse(_START.format(endpoint=encoded[0], reporting=encoded[1]))
-
-
-async def _workflow_page(request: Request, state: State) -> Response:
-    workflow = state.workflows.find(request.path_params["workflow_id"])
-    if workflow is None:
-        return _page(404, "No such workflow", "")
-    return _page(200, f"Workflow {workflow.name}", "active" if workflow.active else "not active")
-
-
-async def _execution_page(request: Request, state: State) -> Response:
-    state.settle()
-    execution_id = request.path_params["execution_id"]
-    execution = state.executions.get(int(execution_id)) if execution_id.isdecimal() else None
-    if execution is None or execution.workflow_id != request.path_params["workflow_id"]:
-        return _page(404, "No such execution", "")
-    return _page(200, f"Execution {execution.id}", execution.status)
-
-
-def _page(status: int, title: str, text: str) -> Response:
-    return HTMLResponse(_PAGE.format(title=html.escape(title), text=html.escape(text)), status)
-
-
 API_ROOT = "/api/v1"
+_WORKFLOW_PAGE = "/workflow/{workflow_id}"
 _ANY_METHOD = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"]
 
 
 def build_app(state: State) -> ASGIApp:
-    """Create the application of a service."""
     # Fixed segments take precedence over parameters: /workflows/{id}/tags is not a version of a workflow.
     ordered = sorted(OPERATIONS.values(), key=lambda op: [part.startswith("{") for part in op.path.split("/")])
     routes = [
@@ -91,7 +35,10 @@ def build_app(state: State) -> ASGIApp:
         Route("/webhook/{path:path}", partial(answer_webhook, state=state), methods=_ANY_METHOD),
         Route("/webhook-test/{path:path}", answer_test_webhook, methods=_ANY_METHOD),
         Route("/mcp-server/http", partial(answer_mcp, state=state), methods=["POST"]),
-        *page_routes(state),
+        # Minimal pages that links lead to: they need no login, and only show which page they are.
+        Route("/", partial(_start_page, state=state), methods=["GET"]),
+        Route(_WORKFLOW_PAGE, partial(_workflow_page, state=state), methods=["GET"]),
+        Route(f"{_WORKFLOW_PAGE}/executions/{{execution_id}}", partial(_execution_page, state=state), methods=["GET"]),
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _unroutable, Exception: _fault})
     app.router.redirect_slashes = False
@@ -159,11 +106,7 @@ class EdgeLayer:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a listening TCP socket.
-
-    :param port: 0 picks a free one.
-    :raises OSError: the port is taken, or the host is not an address of this machine.
-    """
+    """Return a listening TCP socket."""
     # With the protocol given, asyncio turns off Nagle's algorithm, which would cost 40 ms per request.
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
@@ -186,9 +129,50 @@ class AddressLayer:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on."""
         if scope["raw_path"].startswith((b"http://", b"https://")):
             _scheme, _, _host, *path = scope["raw_path"].split(b"/", 3)
             raw_path = b"/" + b"".join(path)
             scope = {**scope, "raw_path": raw_path, "path": unquote(raw_path.decode("latin-1"))}
         await self._app(scope, receive, send)
+
+
+# ---------------------------------------------------------------- pages
+
+_START = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta name="n8n:config:rest-endpoint" content="{endpoint}">
+<meta name="n8n:config:sentry" content="{reporting}">
+<title>Simulator</title>
+</head>
+<body><h1>Simulator</h1></body>
+</html>
+"""
+_PAGE = "<!DOCTYPE html><html><head><title>{title}</title></head><body><h1>{title}</h1><p>{text}</p></body></html>"
+
+
+async def _start_page(_request: Request, state: State) -> Response:
+    sentry = {"dsn": "", "environment": "development", "release": f"n8n@{state.version}"}
+    reporting = base64.b64encode(json.dumps(sentry, separators=(",", ":")).encode()).decode()
+    endpoint = base64.b64encode(b"rest").decode()
+    return HTMLResponse(_START.format(endpoint=endpoint, reporting=reporting))
+
+
+async def _workflow_page(request: Request, state: State) -> Response:
+    workflow = state.workflows.find(request.path_params["workflow_id"])
+    if workflow is None:
+        return _page(404, "No such workflow", "")
+    return _page(200, f"Workflow {workflow.name}", "active" if workflow.active else "not active")
+
+
+async def _execution_page(request: Request, state: State) -> Response:
+    state.settle()
+    execution_id = request.path_params["execution_id"]
+    execution = state.executions.get(int(execution_id)) if execution_id.isdecimal() else None
+    if execution is None or execution.workflow_id != request.path_params["workflow_id"]:
+        return _page(404, "No such execution", "")
+    return _page(200, f"Execution {execution.id}", execution.status)
+
+
+def _page(status: int, title: str, text: str) -> Response:
+    return HTMLResponse(_PAGE.format(title=html.escape(title), text=html.escape(text)), status)

@@ -1,7 +1,4 @@
-"""The simulator's clock, whose source and offset tests can set, and the ``Date`` header of answers.
-
-The schedule: a heap of actions that are carried out lazily, each with its own date and time.
-"""
+"""The simulator's clock, whose source and offset tests can set, the ``Date`` header of answers, and the schedule."""
 
 from __future__ import annotations
 
@@ -23,7 +20,6 @@ def epoch_milliseconds(moment: datetime) -> int:
 
 
 def real_time() -> datetime:
-    """The date and time of this machine, in UTC."""
     return datetime.now(UTC)
 
 
@@ -39,28 +35,18 @@ class Clock:
         return self.source() + self._offset
 
     def advance(self, seconds: float) -> None:
-        """Move the clock forward; everything that falls due in between happens at its own time.
-
-        :param seconds: seconds to add, not negative
-        :raises ValueError: ``seconds`` is negative
-        """
+        """Move the clock forward; everything that falls due in between happens at its own time."""
         if seconds < 0:
             raise ValueError("the clock cannot go back")
         self._offset += timedelta(seconds=seconds)
 
     def shift(self, seconds: float) -> None:
-        """Make the clock wrong, as on a badly maintained server; scheduled actions keep their date and time.
-
-        :param seconds: seconds to add; negative ones set the clock back
-        """
+        """Make the clock wrong, also by negative seconds; scheduled actions keep their date and time."""
         self._offset += timedelta(seconds=seconds)
 
 
 class DateLayer:
-    """ASGI layer that dates every answer by the simulated clock.
-
-    :param now: the clock's date and time
-    """
+    """ASGI layer that dates every answer by the simulated clock."""
 
     def __init__(self, app: ASGIApp, now: Callable[[], datetime]) -> None:
         self._app = app
@@ -84,14 +70,13 @@ Action = Callable[[datetime], None]
 
 
 class Schedule:
-    """Actions by due time. Nothing runs until :meth:`run_due` is called."""
+    """A heap of actions by due time. Nothing runs until :meth:`run_due` is called."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[datetime, int, Action]] = []
         self._count = 0
 
     def at(self, moment: datetime, action: Action) -> None:
-        """Schedule ``action(moment)`` for ``moment``."""
         self._count += 1
         heapq.heappush(self._heap, (moment, self._count, action))
 

@@ -1,7 +1,4 @@
-"""Faults that tests inject: slow, failing, lost and cut-off answers.
-
-Records the incoming requests, but never the key.
-"""
+"""Two ASGI layers: faults that tests inject (slow, failing, lost and cut-off answers), and the record of requests."""
 
 from __future__ import annotations
 
@@ -24,24 +21,11 @@ from airflow_provider_service.simulator._gateway import html_response, json_resp
 from airflow_provider_service.simulator._state import State
 
 FaultKind = Literal["latency", "status", "html", "drop", "truncate"]
-# The number of bytes by which a truncated answer falls short of its announced length.
-_MISSING_BYTES = 1000
 
 
 @dataclass
 class Fault:
-    """One fault, for the next ``times`` matching requests (None: for all until faults are cleared).
-
-    :param method: only requests with this method
-    :param path: regular expression, searched in the decoded path
-    :param query: regular expression, searched in the query as it was sent
-    :param body: regular expression, searched in the body
-    :param status: status of the answers of kind "status" and "html"
-    :param retry_after: value of their Retry-After header, in seconds or as a date
-    :param seconds: latency in seconds
-    :param after_processing: the request takes effect first; only its answer is affected
-    :param skip: number of matching requests that pass first
-    """
+    """One fault, for the next ``times`` matching requests (None: for all until faults are cleared)."""
 
     kind: FaultKind
     times: int | None = 1
@@ -69,10 +53,6 @@ class Fault:
         self.skip -= 1
         return self.skip >= 0
 
-    def use_up(self) -> None:
-        if self.times is not None:
-            self.times -= 1
-
 
 @dataclass
 class FaultBoard:
@@ -83,18 +63,17 @@ class FaultBoard:
 
     def take(self, method: str, path: str, query: str, body: bytes) -> tuple[list[Fault], Fault | None]:
         """Consume the faults of one request: every latency, and the first of the other kinds."""
-        found = [fault for fault in self.faults if fault.matches(method, path, query, body)]
-        matching = [fault for fault in found if not fault.passes_over()]
-        latencies = [fault for fault in matching if fault.kind == "latency"]
-        final = next((fault for fault in matching if fault.kind != "latency"), None)
+        matching = [fault for fault in self.faults if fault.matches(method, path, query, body)]
+        applying = [fault for fault in matching if not fault.passes_over()]
+        latencies = [fault for fault in applying if fault.kind == "latency"]
+        final = next((fault for fault in applying if fault.kind != "latency"), None)
         for fault in (*latencies, final):
-            if fault is not None:
-                fault.use_up()
+            if fault is not None and fault.times is not None:
+                fault.times -= 1
         self.faults = [fault for fault in self.faults if fault.times != 0]
         return latencies, final
 
     def clear(self) -> None:
-        """Remove all faults."""
         self.faults = []
 
 
@@ -111,30 +90,31 @@ class FaultLayer:
         if not self._board.faults:
             await self._app(scope, receive, send)
             return
-        came = await _whole(receive)
-        body = b"".join(message.get("body", b"") for message in came)
+        # The whole request is read, so that it is processed even if its caller disconnects in the meantime.
+        received = [await receive()]
+        while received[-1].get("more_body"):
+            received.append(await receive())
+        body = b"".join(message.get("body", b"") for message in received)
         query = scope["query_string"].decode("latin-1")
         latencies, final = self._board.take(scope["method"], unquote(scope["path"]), query, body)
-        receive = _replaying(came, receive)
-        for fault in latencies:
-            if not fault.after_processing:
-                await self._state.pause(fault.seconds)
-        answer: list[Message] = []
-        if final is None or final.after_processing:
-            answer = await self._process(scope, receive)
-        for fault in latencies:
-            if fault.after_processing:
-                await self._state.pause(fault.seconds)
-        await self._answer(final, answer, scope, receive, send)
 
-    async def _process(self, scope: Scope, receive: Receive) -> list[Message]:
+        async def replay() -> Message:
+            return received.pop(0) if received else await receive()
+
         answer: list[Message] = []
 
         async def keep(message: Message) -> None:
             answer.append(message)
 
-        await self._app(scope, receive, keep)
-        return answer
+        for fault in latencies:
+            if not fault.after_processing:
+                await self._state.pause(fault.seconds)
+        if final is None or final.after_processing:
+            await self._app(scope, replay, keep)
+        for fault in latencies:
+            if fault.after_processing:
+                await self._state.pause(fault.seconds)
+        await self._answer(final, answer, scope, replay, send)
 
     async def _answer(
         self, fault: Fault | None, answer: list[Message], scope: Scope, receive: Receive, send: Send
@@ -158,29 +138,13 @@ class FaultLayer:
 
 def _replacement(fault: Fault) -> Response:
     phrase = HTTPStatus(fault.status).phrase
-    made = (
-        html_response(fault.status, phrase)
-        if fault.kind == "html"
-        else json_response(fault.status, {"message": phrase})
-    )
+    if fault.kind == "html":
+        response = html_response(fault.status, phrase)
+    else:
+        response = json_response(fault.status, {"message": phrase})
     if fault.retry_after is not None:
-        made.headers["retry-after"] = str(fault.retry_after)
-    return made
-
-
-async def _whole(receive: Receive) -> list[Message]:
-    """Read a request to its end, so that it is processed even if its caller disconnects in the meantime."""
-    came = [await receive()]
-    while came[-1].get("more_body"):
-        came.append(await receive())
-    return came
-
-
-def _replaying(came: list[Message], receive: Receive) -> Receive:
-    async def replay() -> Message:
-        return came.pop(0) if came else await receive()
-
-    return replay
+        response.headers["retry-after"] = str(fault.retry_after)
+    return response
 
 
 async def _send_too_little(answer: list[Message], send: Send) -> None:
@@ -189,14 +153,13 @@ async def _send_too_little(answer: list[Message], send: Send) -> None:
     headers = [(name, value) for name, value in (start or {}).get("headers", []) if name.lower() != b"content-length"]
     if start is None:
         headers.append((b"content-type", b"application/json; charset=utf-8"))
-    headers.append((b"content-length", str(len(body) + _MISSING_BYTES).encode()))
+    headers.append((b"content-length", str(len(body) + 1000).encode()))  # more than it sends
     status = start["status"] if start else 200
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": True})
 
 
-_MOST_REQUESTS = 10_000
-_LONGEST_BODY = 256 * 1024
+# ---------------------------------------------------------------- requests, without their keys
 
 
 @dataclass
@@ -224,11 +187,9 @@ class RecordedRequest:
 
 
 class RecordingLayer:
-    """ASGI layer around everything else."""
-
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
-        self.requests: deque[RecordedRequest] = deque(maxlen=_MOST_REQUESTS)
+        self.requests: deque[RecordedRequest] = deque(maxlen=10_000)
         #: Number of requests that the service has not finished with, and when it last changed, by the monotonic clock.
         self.unfinished, self.changed = 0, 0.0
 
@@ -240,7 +201,7 @@ class RecordingLayer:
 
         async def heard() -> Message:
             message = await receive()
-            if len(record.content) < _LONGEST_BODY:
+            if len(record.content) < 256 * 1024:
                 record.content += message.get("body", b"")
             return message
 

@@ -1,9 +1,7 @@
-"""The only way into the API: defines what an operation is and the order in which a request is checked.
+"""The only way into the API: what an operation is, the order in which a request is checked, answers and their pages.
 
 lenient family: key, scope, license, media type, path, query, body.
 strict family: key, media type, path, query, body, license, scope.
-
-Pages: offset cursors, the executions' keyset cursors, and skip/take; with the service's quirks.
 """
 
 from __future__ import annotations
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     from airflow_provider_service.simulator._state import ApiKey, State
 
 
-KEY_HEADERS = ("x-service-api-key", "x-n8n-api-key")
 PAYLOAD_LIMIT = 16 * 1024 * 1024
 
 _HTML = """<!DOCTYPE html>
@@ -66,17 +63,6 @@ class Call:
     request: Request
     body: Any = None
 
-    async def hold(self, reached: Callable[[], bool]) -> None:
-        """Keep the caller waiting until ``reached()`` is true.
-
-        :raises ApiError: 503 if the server stops first, or the caller has left
-        """
-        await hold_open(self.request, self.state, reached)
-
-    def allows(self, scope: str) -> bool:
-        """Whether the key holds ``scope``."""
-        return self.key.allows(scope)
-
 
 @dataclass(frozen=True)
 class Reply:
@@ -99,7 +85,8 @@ Handler = Callable[[Call], Any]
 class Operation:
     """One endpoint.
 
-    ``params`` names the format of path parameters: "identifier", "nanoid", "execution_id".
+    ``path`` is below ``/api/v1``. A ``scope`` "a,b" needs both, and None any valid key. ``params`` names the format of
+    path parameters: "identifier", "nanoid", "execution_id".
     """
 
     name: str
@@ -136,13 +123,7 @@ def operation(
     body: Body | None = None,
     params: Mapping[str, str] | None = None,
 ) -> Callable[[Handler], Handler]:
-    """Register the decorated handler as an endpoint.
-
-    :param path: path below ``/api/v1``, with ``{parameters}``
-    :param scope: "a,b" needs both; None: any valid key
-    :param feature: license feature such as "feat:folders"; unlicensed servers answer 403
-    :param status: HTTP status of a success
-    """
+    """Register the decorated handler as an endpoint."""
 
     def register(handler: Handler) -> Handler:
         if name in OPERATIONS:
@@ -188,10 +169,7 @@ def render(result: Any, status: int) -> Response:
 
 
 def parse_json(content: bytes) -> Any:
-    """Read JSON as the service does: NaN and Infinity are not valid.
-
-    :raises ValueError: malformed
-    """
+    """Read JSON as the service does: NaN and Infinity are not valid."""
 
     def refuse(constant: str) -> Any:
         raise ValueError(constant)
@@ -216,16 +194,14 @@ async def handle(request: Request, op: Operation, state: State) -> Response:
     content = await read_body(request)
     if isinstance(content, Response):
         return content
-    media_type = request.headers.get("content-type")
-    is_json = media_type is not None and media_type.partition(";")[0].strip().lower() == "application/json"
     body: Any = {}
-    if is_json and content:
+    if content and media_type(request) == "application/json":
         try:
             body = parse_json(content)
         except ValueError:
             return html_response(500, "Internal Server Error")
     try:
-        call = await _admit(request, op, state, body, content)
+        call = _admit(request, op, state, body, is_empty=not content)
         state.settle()
         result = op.handler(call)
         if inspect.isawaitable(result):
@@ -235,29 +211,28 @@ async def handle(request: Request, op: Operation, state: State) -> Response:
     return _with_etag(request, render(result, op.status))
 
 
-def _as_offered(op: Operation, version: str) -> Operation:
-    """The operation as a version has it. If the version lacks a parameter, the operation is of the strict family.
+def media_type(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
-    :raises ApiError: 404 if the version lacks the operation
-    """
-    if not offers(version, op.name):
+
+def _admit(request: Request, op: Operation, state: State, body: Any, *, is_empty: bool) -> Call:
+    if not offers(state.version, op.name):
         raise ApiError(404, "not found")
-    query = tuple(param for param in op.query if offers(version, op.name, param.name))
-    return op if query == op.query else replace(op, query=query, family="strict")
-
-
-async def _admit(request: Request, op: Operation, state: State, body: Any, content: bytes) -> Call:
-    op = _as_offered(op, state.version)
+    offered = tuple(param for param in op.query if offers(state.version, op.name, param.name))
+    if offered != op.query:
+        op = replace(op, query=offered, family="strict")  # older versions refuse what they do not know
     key = _authenticate(request, op.family, state)
     if op.family == "lenient":
         _check_scope(op, key)
         _check_license(op, state)
-    _check_media_type(request, op, content)
+    is_body_expected = op.body is not None and (op.body.required_body or not is_empty)
+    if is_body_expected and media_type(request) != "application/json":
+        raise ApiError(415, f"unsupported media type {request.headers.get('content-type', 'undefined')}")
     path = {name: unquote(value) for name, value in request.path_params.items()}
     check_path(path, op.params)
     query = read_query(request.scope["query_string"].decode("latin-1"), op.query, op.family)
     if op.body is not None:
-        op.body.check(body, op.family)
+        op.body.check_body(body, op.family)
     if op.family == "strict":
         _check_license(op, state)
         _check_scope(op, key)
@@ -265,19 +240,16 @@ async def _admit(request: Request, op: Operation, state: State, body: Any, conte
 
 
 async def hold_open(request: Request, state: State, reached: Callable[[], bool]) -> None:
-    """Keep a request open until ``reached()`` is true.
-
-    :raises ApiError: 503 if the server stops first, or the caller has left
-    """
+    """Keep a request open until ``reached()`` is true."""
     if not await state.hold(reached, request.is_disconnected):
         raise ApiError(503, "Service Unavailable")
 
 
 def _authenticate(request: Request, family: Family, state: State) -> ApiKey:
-    given = next((value for name in KEY_HEADERS if (value := request.headers.get(name))), None)
-    if given is None:
+    secret = request.headers.get("x-service-api-key") or request.headers.get("x-n8n-api-key")
+    if not secret:
         raise ApiError(401, "'X-N8N-API-KEY' header required" if family == "strict" else "Unauthorized")
-    key = state.find_key(given)
+    key = state.find_key(secret)
     if key is None:
         raise ApiError(401, "unauthorized" if family == "strict" else "Unauthorized")
     return key
@@ -295,14 +267,6 @@ def _check_license(op: Operation, state: State) -> None:
             f"Your license does not allow for {op.feature}. To enable {op.feature}, "
             "please upgrade to a license that supports this feature.",
         )
-
-
-def _check_media_type(request: Request, op: Operation, content: bytes) -> None:
-    if op.body is None or not (op.body.required_body or content):
-        return
-    given = request.headers.get("content-type")
-    if given is None or given.partition(";")[0].strip().lower() != "application/json":
-        raise ApiError(415, f"unsupported media type {'undefined' if given is None else given}")
 
 
 async def form_items(request: Request, content: bytes) -> list[tuple[str, str | Upload]]:
@@ -330,22 +294,18 @@ def _with_etag(request: Request, response: Response) -> Response:
     return response
 
 
+# ---------------------------------------------------------------- pages
+
 Item = TypeVar("Item")
 
 DEFAULT_LIMIT, MAX_LIMIT = 100, 250
-DEFAULT_TAKE = 10
 
 
 def encode_cursor(**position: Any) -> str:
-    """Write a cursor: base64 of compact JSON."""
     return base64.b64encode(json.dumps(position, separators=(",", ":")).encode()).decode()
 
 
 def decode_cursor(text: str) -> dict[str, Any]:
-    """Read a cursor.
-
-    :raises ApiError: 400 when it is not base64 of a JSON object
-    """
     try:
         position = json.loads(base64.b64decode(text, validate=True))
     except (binascii.Error, ValueError) as error:
@@ -366,11 +326,6 @@ def page(
 
     A limit of 0 returns everything and a cursor that points to itself; a cursor's own limit is honoured, even above
     the maximum. The service does both.
-
-    :param items: the whole filtered and sorted list
-    :param over: what happens to a query's limit above the maximum
-    :param shape: turns each item of this page into JSON-able data
-    :raises ApiError: 400 for a limit or cursor that is refused, 500 for a cursor with an offset that is not a number
     """
     offset, limit = _offset_and_limit(call.query, over)
     chosen = items[offset : offset + limit] if limit else items[offset:]
@@ -407,9 +362,8 @@ def keyset_page(
 ) -> dict[str, Any]:
     """Answer one page of a newest-first list whose cursor is the last id seen.
 
-    A cursor of another kind is silently ignored, a cursor's limit is clamped, and a limit of 0 returns everything.
-
-    :param select: yields matching items with ids below its argument (None: all), newest first
+    ``select`` yields the matching items with ids below its argument (None: all), newest first. A cursor of another kind
+    is silently ignored, a cursor's limit is clamped, and a limit of 0 returns everything.
     """
     limit: int = min(call.query.get("limit", DEFAULT_LIMIT), MAX_LIMIT)
     last_id: int | None = None
@@ -428,14 +382,8 @@ def keyset_page(
     }
 
 
-def skip_take(
-    call: Call,
-    items: Sequence[Item],
-    *,
-    shape: Callable[[Item], Any] | None = None,
-) -> dict[str, Any]:
+def skip_take(call: Call, items: Sequence[Item], *, shape: Callable[[Item], Any]) -> dict[str, Any]:
     """Answer one slice of a list: ``{"count": all of them, "data": [...]}``, by the query's ``skip`` and ``take``."""
     skip: int = call.query.get("skip", 0)
-    take: int = call.query.get("take", DEFAULT_TAKE)
-    chosen = items[skip : skip + take]
-    return {"count": len(items), "data": [shape(item) for item in chosen] if shape else list(chosen)}
+    take: int = call.query.get("take", 10)
+    return {"count": len(items), "data": [shape(item) for item in items[skip : skip + take]]}

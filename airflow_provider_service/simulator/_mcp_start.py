@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from airflow_provider_service.simulator._clock import stamp
 from airflow_provider_service.simulator._engine.engine import Execution
@@ -30,7 +30,9 @@ _INPUTS = {
     _FORM: ("formData", "{ formData: { FIELD_NAME: VALUE } }"),
     WEBHOOK: ("webhookData", "{ webhookData: { headers?, query?, body? } }"),
 }
-_EXECUTION_MODES = {WEBHOOK: "webhook", _CHAT: "chat"}
+
+
+Mode = Literal["production", "manual"]
 
 
 class NotStartedError(Exception):
@@ -38,29 +40,19 @@ class NotStartedError(Exception):
 
 
 def start_workflow(
-    state: State, workflow_id: str, mode: str, trigger_name: str | None, inputs: Mapping[str, Any] | None
+    state: State, workflow_id: str, mode: Mode, trigger_name: str | None, inputs: Mapping[str, Any] | None
 ) -> Execution:
-    """Start a workflow.
-
-    :param mode: ``production`` runs the version that is live, ``manual`` the draft
-    :raises NotStartedError: the workflow or its trigger cannot be started in this way
-    """
+    """Start the version that is live or, in the mode "manual", the draft."""
     workflow = _available(state.workflows.find(workflow_id))
     manual = mode == "manual"
     if not manual and workflow.live_version is None:
         raise NotStartedError(f"Workflow '{workflow_id}' has no published (active) version to execute")
     snapshot = workflow.snapshot(None if manual else workflow.live_version)
     trigger = _trigger(snapshot, mode, trigger_name, inputs)
-    item = {"json": _item(state, trigger, inputs or {}), "pairedItem": {"item": 0}}
+    item = {"json": _item(state.clock.now(), trigger, inputs or {}), "pairedItem": {"item": 0}}
     pinned = {**((workflow.pin_data or {}) if manual else {}), trigger["name"]: [item]}
-    execution = state.engine.start(
-        snapshot,
-        trigger,
-        [item],
-        workflow.project_id,
-        mode="manual" if manual else _EXECUTION_MODES.get(trigger["type"], "trigger"),
-        pinned=pinned,
-    )
+    execution_mode = "manual" if manual else {WEBHOOK: "webhook", _CHAT: "chat"}.get(trigger["type"], "trigger")
+    execution = state.engine.start(snapshot, trigger, [item], workflow.project_id, mode=execution_mode, pinned=pinned)
     execution.version_id = workflow.version_id  # the service shows that of the draft, though the published version runs
     return execution
 
@@ -81,12 +73,14 @@ def _available(workflow: Workflow | None) -> Workflow:
 # ---------------------------------------------------------------- the trigger
 
 
-def _trigger(snapshot: Snapshot, mode: str, name: str | None, inputs: Mapping[str, Any] | None) -> Node:
+def _trigger(snapshot: Snapshot, mode: Mode, name: str | None, inputs: Mapping[str, Any] | None) -> Node:
     supported = [kind for kind in _NAMES if mode == "manual" or kind != _MANUAL]
     eligible = [node for node in snapshot.nodes if node["type"] in supported and not node.get("disabled")]
     available = ", ".join(node["name"] for node in eligible) or "none"
     if name:
-        return _named(snapshot, name, mode, supported, available, inputs)
+        trigger = _named(snapshot, name, mode, supported, available)
+        _check_inputs(trigger, inputs)
+        return trigger
     if not eligible:
         names = ", ".join(_NAMES[kind] for kind in supported)
         raise NotStartedError(
@@ -94,17 +88,19 @@ def _trigger(snapshot: Snapshot, mode: str, name: str | None, inputs: Mapping[st
         )
     if inputs is not None:
         raise NotStartedError(f"Provide triggerNodeName when passing inputs. Available triggers: {available}.")
-    return _only(eligible, available)
+    if all(node["type"] in _INPUTS for node in eligible):
+        raise NotStartedError(
+            f"Provide triggerNodeName and inputs to execute this workflow. Available triggers: {available}."
+        )
+    if len(eligible) > 1:
+        raise NotStartedError(
+            "This workflow has multiple triggers. Provide triggerNodeName to specify which one to execute. "
+            f"Available triggers: {available}."
+        )
+    return eligible[0]
 
 
-def _named(
-    snapshot: Snapshot,
-    name: str,
-    mode: str,
-    supported: Sequence[str],
-    available: str,
-    inputs: Mapping[str, Any] | None,
-) -> Node:
+def _named(snapshot: Snapshot, name: str, mode: Mode, supported: Sequence[str], available: str) -> Node:
     node = snapshot.node(name)
     if node is None:
         raise NotStartedError(f'Trigger node "{name}" was not found. Available triggers: {available}.')
@@ -119,33 +115,21 @@ def _named(
         raise NotStartedError(
             f'Trigger node "{name}" is not supported for MCP execution. Available triggers: {available}.'
         )
-    key, described = _INPUTS.get(node["type"], (None, ""))
-    if key is None and inputs is not None:
-        raise NotStartedError(f'Trigger node "{name}" does not accept inputs. Omit inputs.')
-    if key is not None and key not in (inputs or {}):
-        raise NotStartedError(f'Trigger node "{name}" requires inputs matching {described}.')
     return node
 
 
-def _only(eligible: Sequence[Node], available: str) -> Node:
-    """The trigger of a call that names none: the only eligible one, if it takes no inputs."""
-    if all(node["type"] in _INPUTS for node in eligible):
-        raise NotStartedError(
-            f"Provide triggerNodeName and inputs to execute this workflow. Available triggers: {available}."
-        )
-    if len(eligible) > 1:
-        raise NotStartedError(
-            "This workflow has multiple triggers. Provide triggerNodeName to specify which one to execute. "
-            f"Available triggers: {available}."
-        )
-    return eligible[0]
+def _check_inputs(trigger: Node, inputs: Mapping[str, Any] | None) -> None:
+    key, described = _INPUTS.get(trigger["type"], (None, ""))
+    if key is None and inputs is not None:
+        raise NotStartedError(f'Trigger node "{trigger["name"]}" does not accept inputs. Omit inputs.')
+    if key is not None and key not in (inputs or {}):
+        raise NotStartedError(f'Trigger node "{trigger["name"]}" requires inputs matching {described}.')
 
 
 # ---------------------------------------------------------------- its item
 
 
-def _item(state: State, trigger: Node, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    now = state.clock.now()
+def _item(now: datetime, trigger: Node, inputs: Mapping[str, Any]) -> dict[str, Any]:
     if trigger["type"] == WEBHOOK:
         data = inputs["webhookData"]
         return {name: data.get(name, {}) for name in ("headers", "query", "body")}
@@ -155,10 +139,11 @@ def _item(state: State, trigger: Node, inputs: Mapping[str, Any]) -> dict[str, A
         session = f"mcp-session-{int(now.timestamp() * 1000)}"
         return {"sessionId": session, "action": "sendMessage", "chatInput": inputs["chatInput"]}
     if trigger["type"] == _SCHEDULE:
+        time_of_day = f"{now.hour % 12 or 12}:{now:%M:%S} {'am' if now.hour < 12 else 'pm'}"
         return {
             "timestamp": now.isoformat(timespec="milliseconds"),
-            "Readable date": f"{now:%B} {_ordinal(now.day)} {now:%Y}, {_time_of_day(now)}",
-            "Readable time": _time_of_day(now),
+            "Readable date": f"{now:%B} {_ordinal(now.day)} {now:%Y}, {time_of_day}",
+            "Readable time": time_of_day,
             "Day of week": f"{now:%A}",
             "Year": f"{now:%Y}",
             "Month": f"{now:%B}",
@@ -169,10 +154,6 @@ def _item(state: State, trigger: Node, inputs: Mapping[str, Any]) -> dict[str, A
             "Timezone": "UTC (UTC+00:00)",
         }
     return {}
-
-
-def _time_of_day(now: datetime) -> str:
-    return f"{now.hour % 12 or 12}:{now:%M:%S} {'am' if now.hour < 12 else 'pm'}"
 
 
 def _ordinal(day: int) -> str:

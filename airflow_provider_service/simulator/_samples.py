@@ -15,7 +15,6 @@ WITH_ID = '={{ {"executionId": $execution.id} }}'
 
 
 def node(name: str, kind: str, version: float, parameters: dict[str, Any], column: int) -> dict[str, Any]:
-    """One node of a workflow's body."""
     return {
         "name": name,
         "type": f"n8n-nodes-base.{kind}",
@@ -31,10 +30,7 @@ def webhook(path: str, **parameters: Any) -> dict[str, Any]:
 
 
 def trigger(kind: TriggerKind, path: str) -> dict[str, Any]:
-    """A node that begins a workflow.
-
-    :param path: path in the address of a webhook, a form or a chat
-    """
+    """A node that begins a workflow."""
     nodes = {
         "webhook": webhook(path, options={"responseData": WITH_ID}),
         "schedule": node("Schedule", "scheduleTrigger", 1.2, {"rule": {"interval": [{}]}}, 0),
@@ -51,12 +47,10 @@ def trigger(kind: TriggerKind, path: str) -> dict[str, Any]:
 
 
 def respond(**parameters: Any) -> dict[str, Any]:
-    """A node that answers the webhook."""
     return node("Respond", "respondToWebhook", 1.1, parameters, 1)
 
 
 def wait(seconds: float) -> dict[str, Any]:
-    """A node that waits."""
     return node("Wait", "wait", 1.1, {"amount": seconds, "unit": "seconds"}, 2)
 
 
@@ -95,12 +89,7 @@ def webhook_workflow(
 def scripted_workflow(
     name: str, begin: dict[str, Any], *, seconds: float, output: list[dict[str, Any]] | None, error: str | None
 ) -> dict[str, Any]:
-    """The body of a create, for a workflow that takes some time, and then fails or returns items.
-
-    :param begin: the trigger
-    :param output: the items that its last node returns; None for those of the trigger
-    :param error: the message with which it fails; None if it does not
-    """
+    """The body of a create, for a workflow that takes some time, and then fails or returns items."""
     nodes = [begin]
     if seconds:
         nodes.append(wait(seconds))

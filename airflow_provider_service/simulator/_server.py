@@ -42,10 +42,7 @@ _running: set[ServiceSimulator] = set()
 
 
 def is_any_request_processed(since: float) -> bool:
-    """Whether a simulator of this process has requests that it neither has finished with nor holds open.
-
-    :param since: has to have begun or finished one since then, by the monotonic clock.
-    """
+    """Whether a simulator of this process has requests that it neither has finished with nor holds open."""
     layers = ((one._recording, one.state) for one in tuple(_running))
     return any(layer.unfinished > state.held and layer.changed > since for layer, state in layers)
 

@@ -98,10 +98,7 @@ class State:
         return self._add_user(email, role, (first_name, last_name))
 
     def invite_users(self, invitations: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-        """Invite (e-mail, role) pairs, all or none; return an invitation for each who is not an active user yet.
-
-        :raises ApiError: 400 or 403 for a role that cannot be given, 500 for addresses that differ only in case
-        """
+        """Invite (e-mail, role) pairs, all or none; return an invitation for each who is not an active user yet."""
         self.users.check_invitations(invitations)
         users = [self.users.find(email) or self._add_user(email, role, None) for email, role in invitations]
         return [self.users.invitation(user) for user in users if user["isPending"]]
@@ -112,18 +109,12 @@ class State:
         return user
 
     def delete_user(self, user_id: str, *, by: str) -> None:
-        """Delete a user with the personal project and everything in it.
-
-        :raises ApiError: 400 for oneself, 404
-        """
+        """Delete a user with the personal project and everything in it."""
         self.users.delete(user_id, by=by)
         self._delete_content(self.projects.delete_user(user_id))
 
     def delete_project(self, project_id: str) -> None:
-        """Delete a team project and everything in it.
-
-        :raises ApiError: 404, 403 a personal one
-        """
+        """Delete a team project and everything in it."""
         self.projects.delete(project_id)
         self._delete_content(project_id)
 

@@ -1,14 +1,8 @@
-"""Every data table of the service.
-
-One data table: its columns and its rows.
-
-Column types of data tables: what each accepts, how it stores values, and how it compares them.
+"""Data tables: their store, their columns and rows, row filters, and the values that columns accept.
 
 The service keeps tables in SQLite. Two of its quirks show through the API and are simulated here: a date is stored as
 ``YYYY-MM-DD HH:MM:SS.mmm`` but compared with ``YYYY-MM-DDTHH:MM:SS.mmmZ`` as text, and a search sees numbers as SQLite
 prints them (``2`` is ``2.0``). When a stored date is read back, years below 100 become years around 2000.
-
-Row filters: ``{"type": "and"|"or", "filters": [{"columnName", "condition", "value"}]}`` as a predicate.
 """
 
 from __future__ import annotations
@@ -17,9 +11,9 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from functools import partial
 from typing import Any
 
 from airflow_provider_service.simulator._clock import stamp
@@ -29,164 +23,8 @@ from airflow_provider_service.simulator._validation import ApiError, Param
 COLUMN_TYPES = ("string", "number", "boolean", "date")
 SYSTEM_COLUMNS = {"id": "number", "createdAt": "date", "updatedAt": "date"}
 
-_DATE_HINT = (
-    ' <br/><br/> Consider using <a href="https://moment.github.io/luxon/api-docs/index.html#datetimefromformat"'
-    ' target="_blank"><code>DateTime.fromFormat</code></a> to work with custom date formats.'
-)
-_ISO = re.compile(
-    r"(?P<year>\d{4})(?:-(?P<month>\d\d)(?:-(?P<day>\d\d)"
-    r"(?:[T ](?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.(?P<fraction>\d{1,9}))?)?"
-    r"(?P<offset>Z|[+-]\d\d:?\d\d)?)?)?)?"
-)
-_OTHER_DATES = ("%Y/%m/%d", "%m/%d/%Y", "%b %d, %Y", "%B %d, %Y")
-
-
-def invalid(text: str) -> ApiError:
-    """The 400 for a request that violates the table's rules."""
-    return ApiError(400, f"Validation error with data table request: {text}")
-
-
-def coerce(column: str, column_type: str, value: Any) -> Any:
-    """Turn ``value`` into what the column stores: str, number, bool, ISO date text, or None.
-
-    :raises ApiError: 400 when the type does not accept it
-    """
-    if value is None:
-        return None
-    try:
-        return _COERCE[column_type](value)
-    except ValueError as error:
-        given = _js_text(value)
-        expected, hint = ("dateTime", _DATE_HINT) if column_type == "date" else (column_type, "")
-        raise invalid(
-            f"value '{given}' does not match column type '{column_type}': "
-            f"'{column}' expects a {expected} but we got '{given}'{hint}"
-        ) from error
-
-
-def comparable(column_type: str, stored: Any) -> Any:
-    """The stored value as comparisons and sorting see it."""
-    return f"{stored[:10]} {stored[11:23]}" if column_type == "date" else stored
-
-
-def is_equal_number(stored: float, value: float) -> bool:
-    """Whether SQLite finds a stored number by a filter's value: a double, compared with the filter's text."""
-    return float(stored) == (float(value) if abs(value) >= 2**63 else value)
-
-
-def searchable(column_type: str, stored: Any) -> str:
-    """The stored value as a search sees it."""
-    if column_type == "number":
-        return sqlite_number(stored)
-    if column_type == "boolean":
-        return "1" if stored else "0"
-    text: str = comparable(column_type, stored)
-    return text
-
-
-def sqlite_number(value: float) -> str:
-    """Write a number as SQLite prints a REAL: 15 significant digits, always with a point."""
-    text = f"{float(value):.15g}"
-    mantissa, exponent, power = text.partition("e")
-    return (mantissa if "." in mantissa else f"{mantissa}.0") + exponent + power
-
-
-def _js_text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
-        return str(int(value))
-    return str(value)
-
-
-def _to_string(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "1" if value else "0"
-    return str(int(value)) if float(value).is_integer() and abs(value) < 2**63 else sqlite_number(value)
-
-
-def _to_number(value: Any) -> int | float:
-    number = _parse_number(value) if isinstance(value, str) else float(value)
-    # A double, returned with the fewest digits that distinguish it: above 2**53, whole numbers lose digits.
-    return int(Decimal(repr(number))) if number.is_integer() and abs(number) < 1e21 else number
-
-
-def _parse_number(text: str) -> float:
-    text = text.strip()
-    if not text:
-        return 0.0
-    if re.fullmatch(r"0[xX][0-9a-fA-F]+|0[oO][0-7]+|0[bB][01]+", text):
-        return float(int(text, 0))
-    if not re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text):
-        raise ValueError(text)
-    number = float(text)
-    if math.isinf(number):
-        raise ValueError(text)
-    return number
-
-
-def _to_boolean(value: Any) -> bool:
-    if isinstance(value, str):
-        word = value.strip().lower()
-        if word in ("true", "false"):
-            return word == "true"
-        if not word:
-            raise ValueError(value)
-        value = _parse_number(word)
-    if value in (0, 1):
-        return bool(value)
-    raise ValueError(value)
-
-
-def _to_date(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(value)
-    match = _ISO.fullmatch(value.strip())
-    return stamp(_from_iso(match) if match else _from_other(value.strip()))
-
-
-def _from_iso(match: re.Match[str]) -> datetime:
-    part = match.groupdict()
-    year = int(part["year"])
-    moment = datetime(
-        year if year >= 100 else year + (1900 if year >= 50 else 2000),
-        int(part["month"] or 1),
-        int(part["day"] or 1),
-        int(part["hour"] or 0),
-        int(part["minute"] or 0),
-        int(part["second"] or 0),
-        int((part["fraction"] or "")[:6].ljust(6, "0")),
-        tzinfo=UTC,
-    )
-    offset = part["offset"]
-    if not offset or offset == "Z":
-        return moment
-    minutes = int(offset[1:3]) * 60 + int(offset[-2:])
-    return moment - timedelta(minutes=minutes if offset[0] == "+" else -minutes)
-
-
-def _from_other(text: str) -> datetime:
-    for form in _OTHER_DATES:
-        try:
-            return datetime.strptime(text, form).replace(tzinfo=UTC)
-        except ValueError:
-            continue
-    raise ValueError(text)
-
-
-_COERCE: dict[str, Callable[[Any], Any]] = {
-    "string": _to_string,
-    "number": _to_number,
-    "boolean": _to_boolean,
-    "date": _to_date,
-}
-
-
 Row = dict[str, Any]
 Predicate = Callable[[Row], bool]
-
 # The query parameter that carries a filter.
 FILTER = Param("filter", "json")
 
@@ -194,112 +32,109 @@ FILTER = Param("filter", "json")
 BODY_CONDITIONS = ("eq", "neq", "like", "ilike", "gt", "gte", "lt", "lte")
 CONDITIONS = (*BODY_CONDITIONS, "isEmpty", "isNotEmpty")
 
-_ORDER: dict[str, Callable[[Any, Any], bool]] = {
-    "gt": operator.gt,
-    "gte": operator.ge,
-    "lt": operator.lt,
-    "lte": operator.le,
+# ---------------------------------------------------------------- the tables
+
+_SORT_KEYS: dict[str, Callable[[Table], Any]] = {
+    "name": lambda table: table.name.lower(),
+    "createdAt": lambda table: table.created_at,
+    "updatedAt": lambda table: table.updated_at,
+    "size": lambda table: table.size_bytes,
 }
+_SORTS = tuple(f"{key}:{direction}" for key in _SORT_KEYS for direction in ("asc", "desc"))
 
 
-def check_filter(value: Any) -> Mapping[str, Any]:
-    """Refuse a filter that is not of the documented shape.
+class TableStore:
+    """Data tables by id, oldest first."""
 
-    :raises ApiError: 400 ``Invalid filter fields``
-    """
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._tables: dict[str, Table] = {}
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def get(self, table_id: str) -> Table:
+        table = self._tables.get(table_id)
+        if table is None:
+            raise ApiError(404, f"Could not find the data table: '{table_id}'")
+        return table
+
+    def find(self, filter_: Any, sort_by: str | None = None) -> Sequence[Table]:
+        """The matching tables, sorted; without ``sort_by``, the most recently updated first."""
+        wanted = _read_list_filter(filter_)
+        if sort_by is not None and sort_by not in _SORTS:
+            raise ApiError(400, f"sortBy must be one of: {', '.join(_SORTS)}")
+        key, _, direction = (sort_by or "updatedAt:desc").partition(":")
+        matching = [table for table in reversed(self._tables.values()) if _matches(table, wanted)]
+        return sorted(matching, key=_SORT_KEYS[key], reverse=direction == "desc")
+
+    def create(self, name: str, columns: Sequence[Mapping[str, str]], project_id: str) -> Table:
+        name = _check_name(name)
+        for column in columns:
+            check_column_name(column["name"])
+            if column["type"] not in COLUMN_TYPES:
+                expected = " | ".join(map(repr, COLUMN_TYPES))
+                raise ApiError(400, f"Invalid enum value. Expected {expected}, received '{column['type']}'")
+        self._check_free(name, project_id)
+        if len({column["name"].lower() for column in columns}) < len(columns):
+            raise ApiError(500, "Internal server error")
+        table = Table(self._host, name, project_id)
+        for column in columns:
+            table.add_column(column["name"], column["type"])
+        self._tables[table.id] = table
+        return table
+
+    def rename(self, table_id: str, name: str) -> Table:
+        """Rename a table; its own name counts as taken."""
+        table = self.get(table_id)
+        name = _check_name(name)
+        self._check_free(name, table.project_id)
+        table.rename(name)
+        return table
+
+    def delete(self, table_id: str) -> None:
+        del self._tables[self.get(table_id).id]
+
+    def delete_project(self, project_id: str) -> None:
+        self._tables = {table.id: table for table in self._tables.values() if table.project_id != project_id}
+
+    def _check_free(self, name: str, project_id: str) -> None:
+        if any(table.name == name and table.project_id == project_id for table in self._tables.values()):
+            raise ApiError(409, f"Data table with name '{name}' already exists in this project")
+
+
+def _check_name(name: str) -> str:
+    name = name.strip()
+    if not name:
+        raise ApiError(400, "String must contain at least 1 character(s)")
+    return name
+
+
+def _read_list_filter(value: Any) -> Mapping[str, list[str]]:
+    """The wanted texts by key: ``id`` and ``name`` are a text or a list of them, ``projectId`` a text."""
     refused = ApiError(400, "Invalid filter fields")
-    if not isinstance(value, dict) or value.get("type", "and") not in ("and", "or"):
+    if not isinstance(value, dict):
         raise refused
-    conditions = value.get("filters", [])
-    if not isinstance(conditions, list):
-        raise refused
-    for condition in conditions:
-        if not (
-            isinstance(condition, dict)
-            and isinstance(condition.get("columnName"), str)
-            and condition["columnName"]
-            and condition.get("condition", "eq") in CONDITIONS
-            and "value" in condition
-            and not isinstance(condition["value"], (dict, list))
-        ):
+    wanted: dict[str, list[str]] = {}
+    for key, text_or_list in value.items():
+        texts = text_or_list if isinstance(text_or_list, list) and key != "projectId" else [text_or_list]
+        if key not in ("id", "name", "projectId") or not all(isinstance(text, str) for text in texts):
             raise refused
-    return value
+        wanted[key] = texts
+    return wanted
 
 
-def compile_filter(value: Any, types: Mapping[str, str], search: Predicate | None = None) -> Predicate | None:
-    """Build the predicate of a filter and a search; None if it has no condition.
-
-    :param types: column name to type, system columns included
-    :param search: what rows must meet besides
-    :raises ApiError: 400 for a wrong shape, an unknown column or a value its column does not accept
-    """
-    described = check_filter(value)
-    tests = [_compile(condition, types) for condition in described.get("filters", [])]
-    if search is not None:
-        # The service writes "a OR b AND search", which binds the search to the last condition.
-        tests[-1:] = [_both(tests[-1], search) if tests else search]
-    if not tests:
-        return None
-    if len(tests) == 1:
-        return tests[0]
-    if described.get("type", "and") == "or":
-        return lambda row: any(test(row) for test in tests)
-    return lambda row: all(test(row) for test in tests)
+def _matches(table: Table, wanted: Mapping[str, list[str]]) -> bool:
+    return (
+        table.id in wanted.get("id", [table.id])
+        and table.project_id in wanted.get("projectId", [table.project_id])
+        # Several names must all occur in one name, which is a quirk of the service.
+        and all(text.lower() in table.name.lower() for text in wanted.get("name", ()))
+    )
 
 
-def _both(first: Predicate, second: Predicate) -> Predicate:
-    return lambda row: first(row) and second(row)
+# ---------------------------------------------------------------- one table
 
-
-def _compile(condition: Mapping[str, Any], types: Mapping[str, str]) -> Predicate:
-    column = condition["columnName"]
-    if column not in types:
-        raise invalid(f"unknown column name '{column}'")
-    column_type = types[column]
-    value = coerce(column, column_type, condition["value"])
-    name = condition.get("condition", "eq")
-    if name in ("eq", "neq"):
-        return _equality(column, column_type, value, wanted=name == "eq")
-    if name in ("isEmpty", "isNotEmpty"):
-        empty = (None, "")
-        return lambda row: (row[column] in empty) == (name == "isEmpty")
-    if value is None:
-        raise invalid(f"{name.upper()} filter value cannot be null or undefined")
-    if name in _ORDER:
-        return _ordering(column, column_type, value, _ORDER[name])
-    if not isinstance(value, str) or not isinstance(condition["value"], str):
-        raise invalid(f"{name.upper()} filter value must be a string")
-    matches = pattern(value, ignore_case=name == "ilike")
-    return lambda row: row[column] is not None and matches(comparable(column_type, row[column]))
-
-
-def _equality(column: str, column_type: str, value: Any, *, wanted: bool) -> Predicate:
-    if value is None:
-        return lambda row: (row[column] is None) == wanted
-    if column_type == "date":
-        # The stored text and the compared text are never equal: see types.py.
-        return lambda _row: not wanted
-    if column_type == "number":
-        return lambda row: (row[column] is not None and is_equal_number(row[column], value)) == wanted
-    return lambda row: (row[column] == value) == wanted
-
-
-def _ordering(column: str, column_type: str, value: Any, compare: Callable[[Any, Any], bool]) -> Predicate:
-    return lambda row: row[column] is not None and compare(comparable(column_type, row[column]), value)
-
-
-def pattern(text: str, *, ignore_case: bool) -> Callable[[str], bool]:
-    """A LIKE match: ``%`` is the only wildcard; a text without it may occur anywhere.
-
-    :param ignore_case: whether upper and lower case are equal, as in SQLite: only for A to Z
-    """
-    wildcard = text if "%" in text else f"%{text}%"
-    flags = re.DOTALL | (re.IGNORECASE | re.ASCII if ignore_case else 0)
-    expression = re.compile(".*".join(re.escape(part) for part in wildcard.split("%")), flags)
-    return lambda candidate: expression.fullmatch(candidate) is not None
-
-
-_EMPTY_SIZE = 4096
 _RESERVED = {**dict.fromkeys((name.lower() for name in SYSTEM_COLUMNS), "system"), "dryrunstate": "testing"}
 
 
@@ -309,9 +144,10 @@ class Table:
     def __init__(self, host: Host, name: str, project_id: str) -> None:
         self._host = host
         self.id = host.new_id()
-        self.name = name
+        self.name: str = name
         self.project_id = project_id
-        self.created_at = self.updated_at = host.stamp()
+        self.created_at: str = host.stamp()
+        self.updated_at: str = self.created_at
         self.columns: list[dict[str, Any]] = []
         self.rows: list[Row] = []
         self._size: int | None = None
@@ -325,7 +161,7 @@ class Table:
     def size_bytes(self) -> int:
         """Approximate size; 4096 when empty."""
         if self._size is None:
-            self._size = _EMPTY_SIZE + sum(len(str(value)) for row in self.rows for value in row.values())
+            self._size = 4096 + sum(len(str(value)) for row in self.rows for value in row.values())
         return self._size
 
     def describe(self) -> dict[str, Any]:
@@ -355,24 +191,16 @@ class Table:
     # ------------------------------------------------------------ columns
 
     def list_columns(self) -> list[dict[str, Any]]:
-        """The columns by index."""
         return [{**column, "index": index} for index, column in enumerate(self.columns)]
 
     def column(self, column_id: str) -> dict[str, Any]:
-        """One column with its index.
-
-        :raises ApiError: 404
-        """
         for column in self.list_columns():
             if column["id"] == column_id:
                 return column
         raise ApiError(404, f"Could not find the column '{column_id}' in the data table: {self.id}")
 
     def add_column(self, name: str, column_type: str, index: int | None = None) -> dict[str, Any]:
-        """Add a column at ``index`` (default and at most: the end); existing rows get null.
-
-        :raises ApiError: 409 reserved or taken name, 500 a name that differs only in case
-        """
+        """Add a column at ``index`` (default and at most: the end); existing rows get null."""
         self._check_new_name(name)
         now = self._host.stamp()
         column = {
@@ -390,10 +218,6 @@ class Table:
         return self.column(column["id"])
 
     def change_column(self, column_id: str, *, name: str | None = None, index: int | None = None) -> dict[str, Any]:
-        """Rename and/or move a column.
-
-        :raises ApiError: 404, 409 (its own name counts as taken), 400 index beyond the columns
-        """
         position = self.column(column_id)["index"]
         if index is not None and index >= len(self.columns):
             raise invalid("tried to move column to an index larger than column count")
@@ -410,10 +234,6 @@ class Table:
         return self.column(column_id)
 
     def delete_column(self, column_id: str) -> None:
-        """Remove a column and its values.
-
-        :raises ApiError: 404
-        """
         column = self.columns.pop(self.column(column_id)["index"])
         for row in self.rows:
             del row[column["name"]]
@@ -436,54 +256,46 @@ class Table:
         return {name: row[name] for name in names}
 
     def select(self, filter_: Any, *, sort_by: str | None = None, search: str | None = None) -> Sequence[Row]:
-        """The matching rows, sorted; the table's own list if there is no filter, search or sort order.
-
-        :raises ApiError: 400 bad filter or sort, 500 sort by an unknown column
-        """
+        """The matching rows, sorted; the table's own list if there is no filter, search or sort order."""
         rows: Sequence[Row] = self.rows
-        matches = None if search is None else partial(self._found, matches=pattern(search, ignore_case=True))
-        predicate = compile_filter(filter_, self.types, matches)
+        predicate = compile_filter(filter_, self.types, None if search is None else self._search(search))
         if predicate is not None:
             rows = [row for row in rows if predicate(row)]
         return rows if sort_by is None else self._sorted(rows, sort_by)
 
-    def _found(self, row: Row, matches: Callable[[str], bool]) -> bool:
-        return any(
+    def _search(self, text: str) -> Predicate:
+        matches = pattern(text, ignore_case=True)
+        return lambda row: any(
             row[column["name"]] is not None and matches(searchable(column["type"], row[column["name"]]))
             for column in self.columns
         )
 
     def _sorted(self, rows: Iterable[Row], sort_by: str) -> list[Row]:
-        name, separator, rest = sort_by.partition(":")
-        direction = rest.partition(":")[0].strip().lower()
-        name = name.strip()
-        if not separator:
+        if ":" not in sort_by:
             raise ApiError(400, "Invalid sort format, expected <columnName>:<asc/desc>")
+        name, direction = (part.strip().lower() for part in sort_by.split(":")[:2])
         if not name:
             raise ApiError(400, "String must contain at least 1 character(s)")
         if direction not in ("asc", "desc"):
             raise ApiError(400, "Invalid sort direction")
         # SQLite ignores the case of column names; an unknown column is an error of SQLite, not a refusal.
-        found = next(((known, kind) for known, kind in self.types.items() if known.lower() == name.lower()), None)
-        if found is None:
+        column = next((column for column in self.types if column.lower() == name), None)
+        if column is None:
             raise ApiError(500, "Internal server error")
-        column, column_type = found
+        column_type = self.types[column]
 
         def key(row: Row) -> tuple[bool, Any]:
             value = row[column]
             return (False, 0) if value is None else (True, comparable(column_type, value))
 
-        return sorted(rows, key=key, reverse=True) if direction == "desc" else sorted(rows, key=key)
+        return sorted(rows, key=key, reverse=direction == "desc")
 
     def insert(self, data: Iterable[Mapping[str, Any]]) -> list[Row]:
-        """Insert rows, all or none.
-
-        :raises ApiError: 400 unknown column or a value its column does not accept
-        """
-        given = list(data)
-        for row in given:
+        """Insert rows, all or none."""
+        rows = list(data)
+        for row in rows:
             self._check_columns(row)
-        values = [self._coerce(row) for row in given]
+        values = [self._coerce(row) for row in rows]
         now = self._host.stamp()
         next_id = self.rows[-1]["id"] + 1 if self.rows else 1
         blank = dict.fromkeys((column["name"] for column in self.columns), None)
@@ -521,11 +333,7 @@ class Table:
         return [{**before, "dryRunState": "before"}, {**after, "dryRunState": "after"}]
 
     def delete(self, filter_: Any, *, dry_run: bool = False) -> list[Row]:
-        """Delete every matching row and return them.
-
-        :raises ApiError: 400, also if the filter has no condition
-        """
-        predicate: Predicate | None = compile_filter(filter_, self.types)
+        predicate = compile_filter(filter_, self.types)
         if predicate is None:
             raise ApiError(400, "At least one filter condition is required for delete operations")
         doomed = [row for row in self.rows if predicate(row)]
@@ -538,7 +346,6 @@ class Table:
         return doomed
 
     def clear(self) -> int:
-        """Delete every row and return their number."""
         count = len(self.rows)
         self.rows = []
         if count:
@@ -546,9 +353,10 @@ class Table:
         return count
 
     def _dry_run(self, pairs: Iterable[tuple[Row, Row]]) -> list[Row]:
-        states = ("before", "after")
         return [
-            {**self.show(row), "dryRunState": state} for pair in pairs for state, row in zip(states, pair, strict=True)
+            {**self.show(row), "dryRunState": state}
+            for before, after in pairs
+            for state, row in (("before", before), ("after", after))
         ]
 
     def _values(self, data: Mapping[str, Any]) -> Row:
@@ -558,9 +366,9 @@ class Table:
         return self._coerce(data)
 
     def _check_columns(self, data: Mapping[str, Any]) -> None:
-        known = {column["name"] for column in self.columns}
+        names = {column["name"] for column in self.columns}
         for name in data:
-            if name not in known:
+            if name not in names:
                 raise invalid(f"unknown column name '{name}'")
 
     def _coerce(self, data: Mapping[str, Any]) -> Row:
@@ -569,20 +377,14 @@ class Table:
 
 
 def check_reserved(name: str, *, status: int) -> None:
-    """Refuse the service's own column names, regardless of case.
-
-    :raises ApiError: ``status``
-    """
+    """Refuse the service's own column names, regardless of case."""
     kind = _RESERVED.get(name.lower())
     if kind:
         raise ApiError(status, f'Column name "{name}" is reserved as a {kind} column name.')
 
 
 def check_column_name(name: str) -> None:
-    """Refuse a column name of a new table that is not well formed.
-
-    :raises ApiError: 400
-    """
+    """Refuse a column name of a new table that is not well formed."""
     if len(name) > 63:
         raise ApiError(400, "String must contain at most 63 character(s)")
     if not re.fullmatch(r"[a-zA-Z][a-zA-Z0-9_]*", name):
@@ -594,120 +396,233 @@ def check_column_name(name: str) -> None:
     check_reserved(name, status=400)
 
 
-_SORT_KEYS: dict[str, Callable[[Table], Any]] = {
-    "name": lambda table: table.name.lower(),
-    "createdAt": lambda table: table.created_at,
-    "updatedAt": lambda table: table.updated_at,
-    "size": lambda table: table.size_bytes,
+# ---------------------------------------------------------------- filters
+
+_ORDER: dict[str, Callable[[Any, Any], bool]] = {
+    "gt": operator.gt,
+    "gte": operator.ge,
+    "lt": operator.lt,
+    "lte": operator.le,
 }
-_SORTS = tuple(f"{key}:{direction}" for key in _SORT_KEYS for direction in ("asc", "desc"))
 
 
-class TableStore:
-    """Data tables by id, oldest first."""
-
-    def __init__(self, host: Host) -> None:
-        self._host = host
-        self._tables: dict[str, Table] = {}
-
-    def __len__(self) -> int:
-        return len(self._tables)
-
-    def get(self, table_id: str) -> Table:
-        """One table.
-
-        :raises ApiError: 404
-        """
-        table = self._tables.get(table_id)
-        if table is None:
-            raise ApiError(404, f"Could not find the data table: '{table_id}'")
-        return table
-
-    def find(self, filter_: Any, sort_by: str | None = None) -> Sequence[Table]:
-        """The matching tables, sorted; without ``sort_by``, the most recently updated first.
-
-        :raises ApiError: 400
-        """
-        wanted = _check_filter(filter_)
-        if sort_by is not None and sort_by not in _SORTS:
-            raise ApiError(400, f"sortBy must be one of: {', '.join(_SORTS)}")
-        key, _, direction = (sort_by or "updatedAt:desc").partition(":")
-        newest_first = reversed(self._tables.values())
-        found = [table for table in newest_first if _matches(table, wanted)]
-        return sorted(found, key=_SORT_KEYS[key], reverse=direction == "desc")
-
-    def create(self, name: str, columns: Sequence[Mapping[str, str]], project_id: str) -> Table:
-        """Create a table.
-
-        :raises ApiError: 400 bad name or column, 409 taken name, 500 a column twice
-        """
-        name = _check_name(name)
-        for column in columns:
-            check_column_name(column["name"])
-            if column["type"] not in COLUMN_TYPES:
-                expected = " | ".join(f"'{known}'" for known in COLUMN_TYPES)
-                raise ApiError(400, f"Invalid enum value. Expected {expected}, received '{column['type']}'")
-        self._check_free(name, project_id)
-        if len({column["name"].lower() for column in columns}) < len(columns):
-            raise ApiError(500, "Internal server error")
-        table = Table(self._host, name, project_id)
-        for column in columns:
-            table.add_column(column["name"], column["type"])
-        self._tables[table.id] = table
-        return table
-
-    def rename(self, table_id: str, name: str) -> Table:
-        """Rename a table; its own name counts as taken.
-
-        :raises ApiError: 400, 404, 409
-        """
-        table = self.get(table_id)
-        name = _check_name(name)
-        self._check_free(name, table.project_id)
-        table.rename(name)
-        return table
-
-    def delete(self, table_id: str) -> None:
-        """Delete a table with its rows.
-
-        :raises ApiError: 404
-        """
-        del self._tables[self.get(table_id).id]
-
-    def delete_project(self, project_id: str) -> None:
-        """Delete every table of a project."""
-        self._tables = {table.id: table for table in self._tables.values() if table.project_id != project_id}
-
-    def _check_free(self, name: str, project_id: str) -> None:
-        if any(table.name == name and table.project_id == project_id for table in self._tables.values()):
-            raise ApiError(409, f"Data table with name '{name}' already exists in this project")
-
-
-def _check_name(name: str) -> str:
-    name = name.strip()
-    if not name:
-        raise ApiError(400, "String must contain at least 1 character(s)")
-    return name
-
-
-def _check_filter(value: Any) -> Mapping[str, list[str]]:
-    """Read a list filter: ``id`` and ``name`` are a text or a list of them, ``projectId`` a text."""
+def check_filter(value: Any) -> Mapping[str, Any]:
     refused = ApiError(400, "Invalid filter fields")
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or value.get("type", "and") not in ("and", "or"):
         raise refused
-    wanted: dict[str, list[str]] = {}
-    for key, given in value.items():
-        texts = given if isinstance(given, list) and key != "projectId" else [given]
-        if key not in ("id", "name", "projectId") or not all(isinstance(text, str) for text in texts):
+    conditions = value.get("filters", [])
+    if not isinstance(conditions, list):
+        raise refused
+    for condition in conditions:
+        if not (
+            isinstance(condition, dict)
+            and isinstance(condition.get("columnName"), str)
+            and condition["columnName"]
+            and condition.get("condition", "eq") in CONDITIONS
+            and "value" in condition
+            and not isinstance(condition["value"], (dict, list))
+        ):
             raise refused
-        wanted[key] = texts
-    return wanted
+    return value
 
 
-def _matches(table: Table, wanted: Mapping[str, list[str]]) -> bool:
-    if "id" in wanted and table.id not in wanted["id"]:
-        return False
-    if "projectId" in wanted and table.project_id not in wanted["projectId"]:
-        return False
-    # Several names must all occur in one name, which is a quirk of the service.
-    return all(text.lower() in table.name.lower() for text in wanted.get("name", ()))
+def compile_filter(value: Any, types: Mapping[str, str], search: Predicate | None = None) -> Predicate | None:
+    """Build the predicate of a filter and a search; None if it has no condition."""
+    described = check_filter(value)
+    tests = [_compile(condition, types) for condition in described.get("filters", [])]
+    if search is not None:
+        # The service writes "a OR b AND search", which binds the search to the last condition.
+        last = tests.pop() if tests else lambda _row: True
+        tests.append(lambda row: last(row) and search(row))
+    if not tests:
+        return None
+    if len(tests) == 1:
+        return tests[0]
+    combine = any if described.get("type", "and") == "or" else all
+    return lambda row: combine(test(row) for test in tests)
+
+
+def _compile(condition: Mapping[str, Any], types: Mapping[str, str]) -> Predicate:
+    column = condition["columnName"]
+    if column not in types:
+        raise invalid(f"unknown column name '{column}'")
+    column_type = types[column]
+    value = coerce(column, column_type, condition["value"])
+    name = condition.get("condition", "eq")
+    if name in ("eq", "neq"):
+        return _equality(column, column_type, value, wanted=name == "eq")
+    if name in ("isEmpty", "isNotEmpty"):
+        empty = (None, "")
+        return lambda row: (row[column] in empty) == (name == "isEmpty")
+    if value is None:
+        raise invalid(f"{name.upper()} filter value cannot be null or undefined")
+    if name in _ORDER:
+        compare = _ORDER[name]
+        return lambda row: row[column] is not None and compare(comparable(column_type, row[column]), value)
+    if not isinstance(value, str) or not isinstance(condition["value"], str):
+        raise invalid(f"{name.upper()} filter value must be a string")
+    matches = pattern(value, ignore_case=name == "ilike")
+    return lambda row: row[column] is not None and matches(comparable(column_type, row[column]))
+
+
+def _equality(column: str, column_type: str, value: Any, *, wanted: bool) -> Predicate:
+    if value is None:
+        return lambda row: (row[column] is None) == wanted
+    if column_type == "date":
+        # The stored text and the compared text are never equal: see the quirks at the top.
+        return lambda _row: not wanted
+    if column_type == "number":
+        # SQLite compares the stored double with the filter's text.
+        number = float(value) if abs(value) >= 2**63 else value
+        return lambda row: (row[column] is not None and float(row[column]) == number) == wanted
+    return lambda row: (row[column] == value) == wanted
+
+
+def pattern(text: str, *, ignore_case: bool) -> Callable[[str], bool]:
+    """A LIKE match: ``%`` is the only wildcard; a text without it may occur anywhere."""
+    wildcard = text if "%" in text else f"%{text}%"
+    flags = re.DOTALL | (re.IGNORECASE | re.ASCII if ignore_case else 0)
+    expression = re.compile(".*".join(re.escape(part) for part in wildcard.split("%")), flags)
+    return lambda candidate: expression.fullmatch(candidate) is not None
+
+
+# ---------------------------------------------------------------- values
+
+_DATE_HINT = (
+    ' <br/><br/> Consider using <a href="https://moment.github.io/luxon/api-docs/index.html#datetimefromformat"'
+    ' target="_blank"><code>DateTime.fromFormat</code></a> to work with custom date formats.'
+)
+_ISO = re.compile(
+    r"(?P<year>\d{4})(?:-(?P<month>\d\d)(?:-(?P<day>\d\d)"
+    r"(?:[T ](?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.(?P<fraction>\d{1,9}))?)?"
+    r"(?P<offset>Z|[+-]\d\d:?\d\d)?)?)?)?"
+)
+
+
+def invalid(text: str) -> ApiError:
+    """The 400 for a request that violates the table's rules."""
+    return ApiError(400, f"Validation error with data table request: {text}")
+
+
+def coerce(column: str, column_type: str, value: Any) -> Any:
+    """Turn ``value`` into what the column stores: str, number, bool, ISO date text, or None."""
+    if value is None:
+        return None
+    try:
+        return _COERCE[column_type](value)
+    except ValueError as error:
+        text = _js_text(value)
+        expected, hint = ("dateTime", _DATE_HINT) if column_type == "date" else (column_type, "")
+        raise invalid(
+            f"value '{text}' does not match column type '{column_type}': "
+            f"'{column}' expects a {expected} but we got '{text}'{hint}"
+        ) from error
+
+
+def comparable(column_type: str, stored: Any) -> Any:
+    """The stored value as comparisons and sorting see it."""
+    return f"{stored[:10]} {stored[11:23]}" if column_type == "date" else stored
+
+
+def searchable(column_type: str, stored: Any) -> str:
+    """The stored value as a search sees it."""
+    if column_type == "number":
+        return sqlite_number(stored)
+    if column_type == "boolean":
+        return "1" if stored else "0"
+    return str(comparable(column_type, stored))
+
+
+def sqlite_number(value: float) -> str:
+    """Write a number as SQLite prints a REAL: 15 significant digits, always with a point."""
+    text = f"{float(value):.15g}"
+    mantissa, exponent, power = text.partition("e")
+    return (mantissa if "." in mantissa else f"{mantissa}.0") + exponent + power
+
+
+def _js_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
+        return str(int(value))
+    return str(value)
+
+
+def _to_string(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    return str(int(value)) if float(value).is_integer() and abs(value) < 2**63 else sqlite_number(value)
+
+
+def _to_number(value: Any) -> int | float:
+    number = _parse_number(value) if isinstance(value, str) else float(value)
+    # A double, returned with the fewest digits that distinguish it: above 2**53, whole numbers lose digits.
+    return int(Decimal(repr(number))) if number.is_integer() and abs(number) < 1e21 else number
+
+
+def _parse_number(text: str) -> float:
+    text = text.strip()
+    if not text:
+        return 0.0
+    if re.fullmatch(r"0[xX][0-9a-fA-F]+|0[oO][0-7]+|0[bB][01]+", text):
+        return float(int(text, 0))
+    is_number = re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text)
+    if not is_number or math.isinf(float(text)):
+        raise ValueError(text)
+    return float(text)
+
+
+def _to_boolean(value: Any) -> bool:
+    if isinstance(value, str):
+        word = value.strip().lower()
+        if word in ("true", "false"):
+            return word == "true"
+        if not word:
+            raise ValueError(value)
+        value = _parse_number(word)
+    if value in (0, 1):
+        return bool(value)
+    raise ValueError(value)
+
+
+def _to_date(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(value)
+    text = value.strip()
+    match = _ISO.fullmatch(text)
+    if match:
+        return stamp(_from_iso(match))
+    for form in ("%Y/%m/%d", "%m/%d/%Y", "%b %d, %Y", "%B %d, %Y"):
+        with suppress(ValueError):
+            return stamp(datetime.strptime(text, form).replace(tzinfo=UTC))
+    raise ValueError(text)
+
+
+def _from_iso(match: re.Match[str]) -> datetime:
+    part = match.groupdict()
+    year = int(part["year"])
+    moment = datetime(
+        year if year >= 100 else year + (1900 if year >= 50 else 2000),
+        int(part["month"] or 1),
+        int(part["day"] or 1),
+        int(part["hour"] or 0),
+        int(part["minute"] or 0),
+        int(part["second"] or 0),
+        int((part["fraction"] or "")[:6].ljust(6, "0")),
+        tzinfo=UTC,
+    )
+    offset = part["offset"]
+    if not offset or offset == "Z":
+        return moment
+    minutes = int(offset[1:3]) * 60 + int(offset[-2:])
+    return moment - timedelta(minutes=minutes if offset[0] == "+" else -minutes)
+
+
+_COERCE: dict[str, Callable[[Any], Any]] = {
+    "string": _to_string,
+    "number": _to_number,
+    "boolean": _to_boolean,
+    "date": _to_date,
+}

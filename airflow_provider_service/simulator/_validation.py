@@ -1,10 +1,6 @@
-"""Validate requests, with the exact 400 texts of the two endpoint families.
+"""The rules for requests, with the exact 400 texts of the two endpoint families, and what older versions lack.
 
 A route describes its query with :class:`Param` and its body with :class:`Body` and fields; the gateway enforces them.
-
-The values of request bodies: their types, rules, and 400 texts in both endpoint families.
-
-Which operations and parameters older versions of the service lack, by their published contracts.
 """
 
 from __future__ import annotations
@@ -50,7 +46,10 @@ def _json_type(value: Any) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Field:
-    """One value of a body. ``message`` replaces the family's text (without the ``request/body/x`` in front)."""
+    """One value of a body; any value, including null, where no class below describes it more closely.
+
+    ``message`` replaces the family's text (without the ``request/body/x`` in front).
+    """
 
     nullable: bool = False
     message: str | None = None
@@ -58,10 +57,7 @@ class Field:
     _json: ClassVar[str | None] = None
 
     def check(self, value: Any, where: str, family: Family) -> None:
-        """Refuse ``value`` at ``where`` with the family's text.
-
-        :raises ApiError: 400
-        """
+        """Refuse ``value`` at ``where`` with the family's text."""
         if value is None and self.nullable:
             return
         try:
@@ -73,18 +69,13 @@ class Field:
             raise refuse(where, self.message) from error
 
     def _check_type(self, value: Any, where: str, family: Family) -> None:
-        found = _json_type(value)
-        if self._json is not None and found != self._json:
-            expected = f"must be {self._type}" if family == "strict" else f"Expected {self._json}, received {found}"
-            raise refuse(where, expected)
+        received = _json_type(value)
+        if self._json is not None and received != self._json:
+            lenient = f"Expected {self._json}, received {received}"
+            raise refuse(where, f"must be {self._type}" if family == "strict" else lenient)
 
     def _check_value(self, value: Any, where: str, family: Family) -> None:
         """Rules beyond the type."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Any_(Field):  # noqa: N801 - the plain name is taken by typing
-    """Any value, including null."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,15 +93,21 @@ class Text(Field):
     _type = _json = "string"
 
     def _check_value(self, value: Any, where: str, family: Family) -> None:
-        strict = family == "strict"
-        if self.min is not None and len(value) < self.min:
-            lenient = f"String must contain at least {self.min} character(s)"
-            raise refuse(where, f"must NOT have fewer than {self.min} characters" if strict else lenient)
-        if self.max is not None and len(value) > self.max:
-            lenient = f"String must contain at most {self.max} character(s)"
-            raise refuse(where, f"must NOT have more than {self.max} characters" if strict else lenient)
+        _check_size(value, self.min, self.max, where, "characters" if family == "strict" else "character(s)")
         if self.pattern is not None and not re.fullmatch(self.pattern, value):
-            raise refuse(where, f'must match pattern "^{self.pattern}$"' if strict else "Invalid")
+            raise refuse(where, f'must match pattern "^{self.pattern}$"' if family == "strict" else "Invalid")
+
+
+def _check_size(value: str | list[Any], least: int | None, most: int | None, where: str, unit: str) -> None:
+    """Refuse a text or list that is too short or too long; only the lenient family's units end with ``(s)``."""
+    strict = not unit.endswith("(s)")
+    kind = "String" if isinstance(value, str) else "Array"
+    if least is not None and len(value) < least:
+        lenient = f"{kind} must contain at least {least} {unit}"
+        raise refuse(where, f"must NOT have fewer than {least} {unit}" if strict else lenient)
+    if most is not None and len(value) > most:
+        lenient = f"{kind} must contain at most {most} {unit}"
+        raise refuse(where, f"must NOT have more than {most} {unit}" if strict else lenient)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,10 +183,8 @@ class Object(Field):
         if self.closed:
             unknown = [name for name in value if name not in self.required and name not in self.optional]
             if unknown:
-                names = ", ".join(repr(name) for name in unknown)
-                strict = family == "strict"
-                text = "must NOT have additional properties" if strict else f"Unrecognized key(s) in object: {names}"
-                raise refuse(where, text)
+                lenient = f"Unrecognized key(s) in object: {', '.join(map(repr, unknown))}"
+                raise refuse(where, "must NOT have additional properties" if family == "strict" else lenient)
         if len(value) < self.min_properties:
             raise refuse(where, f"must NOT have fewer than {self.min_properties} properties")
         for name, described in (*self.required.items(), *self.optional.items()):
@@ -201,44 +196,37 @@ class Object(Field):
 class Array(Field):
     """A list of ``items``, ``min`` to ``max`` of them."""
 
-    items: Field = field(default_factory=Any_)
+    items: Field = field(default_factory=Field)
     min: int = 0
     max: int | None = None
     _type = _json = "array"
 
     def _check_value(self, value: Any, where: str, family: Family) -> None:
-        strict = family == "strict"
-        if len(value) < self.min:
-            lenient = f"Array must contain at least {self.min} element(s)"
-            raise refuse(where, f"must NOT have fewer than {self.min} items" if strict else lenient)
-        if self.max is not None and len(value) > self.max:
-            lenient = f"Array must contain at most {self.max} element(s)"
-            raise refuse(where, f"must NOT have more than {self.max} items" if strict else lenient)
+        _check_size(value, self.min, self.max, where, "items" if family == "strict" else "element(s)")
         for index, item in enumerate(value):
             self.items.check(item, f"{where}/{index}", family)
 
 
-__all__ = [
-    "CURSOR",
-    "LIMIT",
-    "PAGING",
-    "Any_",
-    "ApiError",
-    "Array",
-    "Body",
-    "Boolean",
-    "Enum",
-    "Family",
-    "Field",
-    "Integer",
-    "Number",
-    "Object",
-    "Param",
-    "Text",
-    "check_path",
-    "parse_datetime",
-    "read_query",
-]
+@dataclass(frozen=True, kw_only=True)
+class Body(Object):
+    """The body of an operation: one object or, with ``array``, a list of at least ``min`` of these objects.
+
+    With ``required_body=False``, the request may have no body at all; handlers then get ``{}``.
+    """
+
+    required_body: bool = True
+    array: bool = False
+    min: int = 0
+
+    @property
+    def described(self) -> Field:
+        return Array(items=self, min=self.min) if self.array else self
+
+    def check_body(self, value: Any, family: Family) -> None:
+        self.described.check(value, "request/body", family)
+
+
+# ---------------------------------------------------------------- query and path
 
 _RESERVED = re.compile(r"[:/?#\[\]@!$&'()*+,;=]")
 _DATETIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:?\d\d)?")
@@ -266,41 +254,6 @@ def parse_datetime(text: str) -> datetime | None:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-@dataclass(frozen=True)
-class Body:
-    """The body of an operation: one object or, with ``array``, a list of at least ``min`` of these objects.
-
-    With ``required_body=False``, the request may have no body at all; handlers then get ``{}``.
-    """
-
-    required: Mapping[str, Field] = field(default_factory=dict)
-    optional: Mapping[str, Field] = field(default_factory=dict)
-    closed: bool = False
-    required_body: bool = True
-    array: bool = False
-    read_only: tuple[str, ...] = ()
-    min: int = 0
-    min_properties: int = 0
-
-    def check(self, value: Any, family: Family) -> None:
-        """Refuse a body that does not match.
-
-        :raises ApiError: 400
-        """
-        described: Field = Object(
-            required=self.required,
-            optional=self.optional,
-            closed=self.closed,
-            read_only=self.read_only,
-            min_properties=self.min_properties,
-        )
-        if self.array:
-            described = Array(items=described, min=self.min)
-        described.check(value, "request/body", family)
-
-
-# ---------------------------------------------------------------- query and path
-
 ParamKind = Literal["string", "integer", "boolean", "enum", "datetime", "json", "limit", "cursor"]
 
 
@@ -321,10 +274,6 @@ class Param:
     message: str | None = None
 
     def read(self, text: str, family: Family) -> Any:
-        """Convert the decoded value ``text``.
-
-        :raises ApiError: 400 with the family's text
-        """
         try:
             return self._convert(text, family)
         except ApiError as error:
@@ -383,20 +332,15 @@ def _read_limit(name: str, text: str, family: Family) -> int | None:
     return int(number)
 
 
-LIMIT = Param("limit", "limit")
-CURSOR = Param("cursor", "cursor")
-PAGING = (LIMIT, CURSOR)
+PAGING = (Param("limit", "limit"), Param("cursor", "cursor"))
 
 
 def read_query(raw: str, params: tuple[Param, ...], family: Family) -> dict[str, Any]:
-    """Read the RAW query string into converted values; absent parameters and empty limits are left out.
-
-    :raises ApiError: 400; the strict family refuses unknown names and values that are not fully percent-encoded
-    """
+    """Read the RAW query string into converted values; absent parameters and empty limits are left out."""
     known = {param.name: param for param in params}
     values: dict[str, Any] = {}
     # When the service looks for reserved characters, it ignores the query's first "?" and what follows a second "=".
-    for pair, looked_at in zip(raw.split("&"), raw.replace("?", "", 1).split("&"), strict=True):
+    for pair, examined in zip(raw.split("&"), raw.replace("?", "", 1).split("&"), strict=True):
         if not pair:
             continue
         raw_name, _, raw_value = pair.partition("=")
@@ -407,7 +351,11 @@ def read_query(raw: str, params: tuple[Param, ...], family: Family) -> dict[str,
                 raise ApiError(400, f"Unknown query parameter '{name}'")
             continue
         if family == "strict" and param.kind != "cursor":
-            _check_raw_value(name, raw_value, looked_at.partition("=")[2].partition("=")[0])
+            if not raw_value:
+                raise ApiError(400, f"Empty value found for query parameter '{name}'")
+            if _RESERVED.search(examined.partition("=")[2].partition("=")[0]):
+                text = f"Parameter '{name}' must be url encoded. Its value may not contain reserved characters."
+                raise ApiError(400, text)
         value = param.read(unquote_plus(raw_value), family)
         if value is not None or param.kind == "json":
             values[name] = value
@@ -417,31 +365,21 @@ def read_query(raw: str, params: tuple[Param, ...], family: Family) -> dict[str,
     return values
 
 
-def _check_raw_value(name: str, raw_value: str, looked_at: str) -> None:
-    if not raw_value:
-        raise ApiError(400, f"Empty value found for query parameter '{name}'")
-    if _RESERVED.search(looked_at):
-        text = f"Parameter '{name}' must be url encoded. Its value may not contain reserved characters."
-        raise ApiError(400, text)
-
-
 def check_path(path: Mapping[str, str], formats: Mapping[str, str]) -> None:
-    """Refuse ids of the wrong shape.
-
-    :raises ApiError: 400
-    """
     for name, value in path.items():
         wanted = formats.get(name) or _DEFAULT_FORMATS.get(name)
-        if wanted is None:
-            continue
-        pattern, text = _PATH_FORMATS[wanted]
-        if not pattern.fullmatch(value):
-            raise refuse(f"request/params/{name}", text)
+        if wanted is not None:
+            pattern, text = _PATH_FORMATS[wanted]
+            if not pattern.fullmatch(value):
+                raise refuse(f"request/params/{name}", text)
 
+
+# ---------------------------------------------------------------- versions
 
 #: The version that is simulated unless another is set.
 NEWEST = "2.41.1"
 
+# The version that first had an operation, or a parameter of its query, by the published contracts.
 _SINCE = {
     "2.3": "update_credential",
     "2.7": (
@@ -472,12 +410,8 @@ _BY_NAME = {name: version for version, names in _SINCE.items() for name in names
 
 
 def offers(version: str, operation: str, parameter: str | None = None) -> bool:
-    """Whether a version has an operation, or a parameter of its query.
-
-    :param version: such as ``"2.20.12"``
-    """
-    since = _BY_NAME.get(operation if parameter is None else f"{operation}?{parameter}", "0.0")
-    return is_at_least(version, since)
+    """Whether a version has an operation, or a parameter of its query."""
+    return is_at_least(version, _BY_NAME.get(operation if parameter is None else f"{operation}?{parameter}", "0.0"))
 
 
 def is_at_least(version: str, other: str) -> bool:

@@ -34,7 +34,10 @@ def execution_data(execution: Execution) -> dict[str, Any]:
         result["error"] = run.error
     stack = ([run.initial] if run.initial else []) if hidden else run.stack
     parent = execution.parent
-    started_by = {} if parent is None else {"parentExecution": _parent_execution(parent)}
+    started_by = {}
+    if parent is not None:
+        parent_ids = {"executionId": str(parent.id), "workflowId": parent.workflow_id}
+        started_by = {"parentExecution": {**parent_ids, "shouldResume": False}}
     return {
         "version": 1,
         "startData": {},
@@ -52,26 +55,19 @@ def execution_data(execution: Execution) -> dict[str, Any]:
     }
 
 
-def _parent_execution(parent: Execution) -> dict[str, Any]:
-    return {"executionId": str(parent.id), "workflowId": parent.workflow_id, "shouldResume": False}
-
-
 def _stack_entry(pending: Pending) -> dict[str, Any]:
-    source = None
-    if pending.source is not None:
-        name, output, run = pending.source
-        source = {"main": [{"previousNode": name, "previousNodeOutput": output, "previousNodeRun": run}]}
+    source = None if pending.source is None else {"main": [pending.source_json()]}
     return {"node": pending.node, "data": {"main": [pending.items]}, "source": source}
 
 
 def _runtime_data(execution: Execution) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    data: dict[str, Any] = {
         "version": 1,
         "establishedAt": epoch_milliseconds(execution.created_at),
         "source": execution.mode,
     }
     if execution.run.initial is not None:
         node = execution.run.initial.node
-        found["triggerNode"] = {"name": node["name"], "type": node["type"]}
-    found["redaction"] = {"version": 2, "production": False, "manual": False}
-    return found
+        data["triggerNode"] = {"name": node["name"], "type": node["type"]}
+    data["redaction"] = {"version": 2, "production": False, "manual": False}
+    return data

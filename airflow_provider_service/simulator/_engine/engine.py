@@ -1,7 +1,4 @@
-"""The life cycle of executions: started, queued, waiting, ended; driven by the clock whenever the state is read.
-
-Executions: the record of each run, and the store that finds them.
-"""
+"""Executions and their life cycle: started, queued, waiting, ended; driven by the clock whenever the state is read."""
 
 from __future__ import annotations
 
@@ -14,7 +11,8 @@ from functools import partial
 from typing import Any
 
 from airflow_provider_service.simulator._clock import Clock, Schedule
-from airflow_provider_service.simulator._engine.nodes import FOREVER, Items, Node, operation_error
+from airflow_provider_service.simulator._engine.expressions import Items
+from airflow_provider_service.simulator._engine.nodes import FOREVER, Node, operation_error
 from airflow_provider_service.simulator._engine.run import Callee, Pending, Run, Snapshot, denial, not_active
 
 ACTIVE = ("new", "running", "waiting")
@@ -91,7 +89,6 @@ class ExecutionStore:
         return self._all.get(execution_id)
 
     def move(self, execution: Execution, status: str) -> None:
-        """Set the status of an execution."""
         self._active.get(execution.status, {}).pop(execution.id, None)
         execution.status = status
         if status in self._active and not execution.deleted:
@@ -136,26 +133,12 @@ class ExecutionStore:
 LONG_WAIT = timedelta(seconds=65)
 # The duration of the shortest run: a poller sees "running" first, as on the service.
 _START_TIME = timedelta(milliseconds=20)
-_LONGEST_TIMEOUT = 10 * 365 * 86_400
 # Runs that count towards the concurrency limit; retries do so only where workers run them.
 _PRODUCTION = ("webhook", "trigger", "chat")
 
-CANCELLED: dict[str, Any] = {
-    "level": "warning",
-    "tags": {},
-    "name": "ManualExecutionCancelledError",
-    "message": "The execution was cancelled manually",
-    "stack": "ManualExecutionCancelledError: The execution was cancelled manually",
-}
-
 
 class Engine:
-    """Runs executions. Callers settle the schedule before they read the state.
-
-    :param concurrency_limit: maximum number of concurrent runs.
-    :param has_workers: whether workers run the executions: then retries and manual runs count as well, and wait for
-        their turn.
-    """
+    """Runs executions. Callers settle the schedule before they read the state."""
 
     def __init__(
         self,
@@ -188,11 +171,7 @@ class Engine:
         pinned: Mapping[str, Items] | None = None,
         output: int = 0,
     ) -> Execution:
-        """Start a run at ``trigger``, or queue it (status ``new``) when the concurrency limit is reached.
-
-        :param pinned: output of the nodes that are not run, by name
-        :param output: number of the trigger's output at which the run continues
-        """
+        """Start a run at ``trigger``, or queue it (status ``new``) when the concurrency limit is reached."""
         execution = self._create(snapshot, trigger, items, project_id, mode, output)
         execution.run.pinned = pinned or {}
         execution.version_id = snapshot.version_id
@@ -219,13 +198,7 @@ class Engine:
         seconds: float | None = None,
         age: float = 0.0,
     ) -> Execution:
-        """Set up an execution in any status that runs no node; it succeeds after ``seconds``, or stays as it is.
-
-        :param mode: what started it
-        :param age: seconds since it started
-
-        :raises ValueError: the workflow has no node to begin at
-        """
+        """Set up an execution in any status that runs no node; it succeeds after ``seconds``, or stays as it is."""
         trigger = snapshot.trigger()
         if trigger is None:
             raise ValueError("the workflow has no nodes")
@@ -248,19 +221,13 @@ class Engine:
         return execution
 
     def retry(self, original: Execution, snapshot: Snapshot | None = None) -> Execution:
-        """Start a new run of the nodes that ``original`` has left.
-
-        :param snapshot: the current workflow, to be used instead of the one that ran
-        """
+        """Start a new run of the nodes that ``original`` has left."""
         execution_id = self._executions.next_id()
         # A running execution has saved only its input, so its copy begins at the start.
         resume = original.status not in ("running", "crashed")
-        run = original.run.retried(
-            execution_id,
-            snapshot or original.run.snapshot,
-            resume=resume,
-            skip_wait=original.status in ("waiting", "canceled"),
-        )
+        skip_wait = original.status in ("waiting", "canceled")
+        snapshot_to_run = snapshot or original.run.snapshot
+        run = original.run.retried(execution_id, snapshot_to_run, resume=resume, skip_wait=skip_wait)
         now = self._clock.now()
         execution = Execution(execution_id, run, "retry", now, original.project_id, retry_of=original.id)
         execution.parent = original.parent
@@ -314,7 +281,7 @@ class Engine:
         self._executions.move(execution, "running")
         timeout = execution.run.snapshot.settings.get("executionTimeout")
         if isinstance(timeout, (int, float)) and timeout > 0:
-            limit = timedelta(seconds=min(timeout, _LONGEST_TIMEOUT))
+            limit = timedelta(seconds=min(timeout, 10 * 365 * 86_400))
             self._schedule.at(moment + limit, lambda due: self._time_out(execution, due))
         self._plan(execution, moment + _START_TIME, lambda due: self._proceed(execution, due))
 
@@ -346,10 +313,7 @@ class Engine:
     def _start_sub_workflow(
         self, parent: Execution, moment: datetime, node: Node, workflow_id: str, items: Items
     ) -> int:
-        """Start a workflow for a node of another one, and return the id of the execution.
-
-        :raises NodeFailedError: it cannot be started, or has no node to begin at
-        """
+        """Start a workflow for a node of another one, and return the id of the execution."""
         callee = self.find_callee(workflow_id)
         if callee is None:
             raise not_active(workflow_id)
@@ -383,16 +347,11 @@ class Engine:
         self._cancel(execution, self._clock.now())
 
     def _cancel(self, execution: Execution, moment: datetime) -> None:
-        execution.run.cut_short(CANCELLED)
+        execution.run.cancel()
         self._end(execution, "canceled", moment)
 
     def finish(self, execution: Execution, status: str, *, node: str | None = None, message: str | None = None) -> None:
-        """End an execution from outside.
-
-        :param status: success, error, canceled or crashed
-        :param node: name of the node it ends at (default: the one it has reached)
-        :param message: message of the error
-        """
+        """End an execution from outside."""
         now = self._clock.now()
         run = execution.run
         reached = run.snapshot.node(node) if node else None
@@ -405,7 +364,7 @@ class Engine:
         elif status == "crashed":
             run.crash(now)
         elif status == "canceled":
-            run.cut_short(CANCELLED)
+            run.cancel()
         self._end(execution, status, now)
 
     def remove(self, execution: Execution) -> None:
@@ -415,7 +374,6 @@ class Engine:
             self._executions.remove(execution)
 
     def remove_workflow(self, workflow_id: str) -> None:
-        """Forget every execution of a workflow."""
         for execution in self._executions.of_workflow(workflow_id):
             self.remove(execution)
 

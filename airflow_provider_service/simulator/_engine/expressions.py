@@ -1,14 +1,8 @@
-"""The subset of the service's expressions that the simulator evaluates.
+"""The subset of the service's expressions that the simulator evaluates, and the If, Filter and Switch nodes.
 
 ``={{ ... }}`` holds ``$json``, ``$execution``, ``$workflow`` and ``$('Node').item.json`` paths, literals, and objects
-and arrays of these. Text around the braces makes it a string. Anything else, such as a call of a method, is an
-:class:`ExpressionError`.
-
-The conditions of If, Switch and Filter nodes, with the operators that are simulated.
-
-Anything else is an :class:`ExpressionError`, since a test must not pass because of a branch that was guessed.
-
-Nodes that choose outputs for their items: If, Filter and Switch.
+and arrays of these. Text around the braces makes it a string. Anything else, such as a call of a method or an unknown
+operator of a condition, is an :class:`ExpressionError`, since a test must not pass because of a guessed branch.
 """
 
 from __future__ import annotations
@@ -48,11 +42,13 @@ class Scope:
     nodes: Mapping[str, Sequence[Sequence[Mapping[str, Any]]]]
 
 
-def evaluate(value: Any, scope: Scope) -> Any:
-    """Evaluate a node parameter: strings that start with ``=`` are expressions, containers are walked.
+Items = list[dict[str, Any]]
+#: The scope of expressions for the JSON of an input item.
+ScopeOf = Callable[[dict[str, Any]], Scope]
 
-    :raises ExpressionError: the expression is outside the subset
-    """
+
+def evaluate(value: Any, scope: Scope) -> Any:
+    """Evaluate a node parameter: strings that start with ``=`` are expressions, containers are walked."""
     if isinstance(value, dict):
         return {key: evaluate(item, scope) for key, item in value.items()}
     if isinstance(value, list):
@@ -74,10 +70,7 @@ def as_text(value: Any) -> str:
 
 
 def require_simulated(kind: str, values: Mapping[str, Any], **simulated: Any) -> None:
-    """Refuse parameters of a node of a kind unless they are missing or have the only values that are simulated.
-
-    :raises ExpressionError: one of them has another value
-    """
+    """Refuse parameters of a node of a kind unless they are missing or have the only values that are simulated."""
     for name, value in simulated.items():
         if values.get(name, value) != value:
             raise ExpressionError(f"{name} {values[name]!r} of {kind} is not simulated, only {value!r}")
@@ -132,26 +125,26 @@ class _Parser:
         raise ExpressionError(f"unexpected {text!r}")
 
     def _object(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         while not self._accept("}"):
             kind, text = self._next()
             if kind not in ("name", "string", "number"):
                 raise ExpressionError(f"unexpected {text!r}")
             self._expect(":")
-            found[_unquote(text) if kind == "string" else text] = self._value()
+            members[_unquote(text) if kind == "string" else text] = self._value()
             if not self._accept(","):
                 self._expect("}")
                 break
-        return found
+        return members
 
     def _array(self) -> list[Any]:
-        found: list[Any] = []
+        elements: list[Any] = []
         while not self._accept("]"):
-            found.append(self._value())
+            elements.append(self._value())
             if not self._accept(","):
                 self._expect("]")
                 break
-        return found
+        return elements
 
     def _path(self, name: str) -> Any:
         if name in _CONSTANTS:
@@ -179,17 +172,15 @@ class _Parser:
         return _member(value, key)
 
     def _root(self, name: str) -> Any:
-        scope = self._scope
         if name == "$":
             return self._item_of_node()
-        roots = {
-            "$json": scope.json,
-            "$execution": _Known("$execution", scope.execution),
-            "$workflow": _Known("$workflow", scope.workflow),
-        }
-        if name not in roots:
-            raise ExpressionError(f"{name} is not simulated")
-        return roots[name]
+        if name == "$json":
+            return self._scope.json
+        if name == "$execution":
+            return _Known(name, self._scope.execution)
+        if name == "$workflow":
+            return _Known(name, self._scope.workflow)
+        raise ExpressionError(f"{name} is not simulated")
 
     def _item_of_node(self) -> Any:
         self._expect("(")
@@ -204,16 +195,13 @@ class _Parser:
         if member != "item":
             self._expect("(")
             self._expect(")")
-        return _Known("the item of a node", {"json": self._json_of(node, member)})
-
-    def _json_of(self, node: str, member: str) -> Any:
         outputs = self._scope.nodes[node]
         if len(outputs) > 1:
             raise ExpressionError("$('...') of a node with items at several outputs is not simulated")
         items = outputs[0] if outputs else [{"json": {}}]
         if member == "item" and len(items) > 1:
             raise ExpressionError("$('...').item of a node with several items is not simulated")
-        return items[-1 if member == "last" else 0]["json"]
+        return _Known("the item of a node", {"json": items[-1 if member == "last" else 0]["json"]})
 
 
 class _Known(dict[str, Any]):
@@ -225,17 +213,16 @@ class _Known(dict[str, Any]):
 
 
 def _tokens(source: str) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    tokens: list[tuple[str, str]] = []
     position = 0
     source = source.rstrip()
     while position < len(source):
         match = _TOKEN.match(source, position)
         if match is None or match.lastgroup is None:
             raise ExpressionError(f"invalid syntax: {source[position : position + 20]!r}")
-        found.append((match.lastgroup, match[match.lastgroup]))
+        tokens.append((match.lastgroup, match[match.lastgroup]))
         position = match.end()
-    found.append(("", ""))
-    return found
+    return [*tokens, ("", "")]
 
 
 def _unquote(text: str) -> str:
@@ -260,14 +247,12 @@ def _member(value: Any, key: Any) -> Any:
     return None
 
 
-_ORDER: dict[str, Callable[[Any, Any], bool]] = {
-    "gt": operator.gt,
-    "lt": operator.lt,
-    "gte": operator.ge,
-    "lte": operator.le,
-}
-_EQUALITY: dict[str, Callable[[Any, Any], bool]] = {"equals": operator.eq, "notEquals": operator.ne}
-_TEXT: dict[str, Callable[[str, str], bool]] = {
+# ---------------------------------------------------------------- conditions
+
+_Comparison = Callable[[Any, Any], bool]
+_ORDER: dict[str, _Comparison] = {"gt": operator.gt, "lt": operator.lt, "gte": operator.ge, "lte": operator.le}
+_EQUALITY: dict[str, _Comparison] = {"equals": operator.eq, "notEquals": operator.ne}
+_TEXT: dict[str, _Comparison] = {
     **_EQUALITY,
     "contains": operator.contains,
     "startsWith": str.startswith,
@@ -287,18 +272,14 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 def holds(conditions: Mapping[str, Any], item: int = 0) -> bool:
-    """Whether conditions hold; their values must have been evaluated.
-
-    :param item: index of the item, for errors
-    :raises ExpressionError: an operator is not simulated, or a value is not of its type
-    """
+    """Whether conditions hold; their values must have been evaluated."""
     options = conditions.get("options") or {}
     combinator = conditions.get("combinator", "and")
     if combinator not in ("and", "or"):
         raise ExpressionError(f"combinator {combinator!r} is not simulated")
     results = (
-        _holds(one, options, f"[condition {number}, item {item}]")
-        for number, one in enumerate(conditions.get("conditions") or [])
+        _holds(condition, options, f"[condition {number}, item {item}]")
+        for number, condition in enumerate(conditions.get("conditions") or [])
     )
     return all(results) if combinator == "and" else any(results)
 
@@ -321,17 +302,17 @@ def _holds(condition: Mapping[str, Any], options: Mapping[str, Any], place: str)
         return bool(left) is (operation == "true")
     ignore_case = not options.get("caseSensitive")
     if kind == "array" and operation in ("contains", "notContains"):
-        values = [_folded(one, ignore_case) for one in left or []]
-        return any(_is_same(one, _folded(right, ignore_case)) for one in values) is (operation == "contains")
+        wanted = _folded(right, ignore_case)
+        return any(_is_same(_folded(value, ignore_case), wanted) for value in left or []) is (operation == "contains")
     if kind == "array" and operation in _LENGTH:
-        return _LENGTH[operation](len(left or []), _known(_as_type(right, "number", strict, place)))
+        return _LENGTH[operation](len(left or []), _not_none(_as_type(right, "number", strict, place)))
     right = _as_type(right, by.get("rightType", kind), strict, place)
     if kind == "string" and operation in _TEXT:
         return _TEXT[operation](_folded(left or "", ignore_case), _folded(right or "", ignore_case))
     if kind == "number" and operation in _ORDER:
-        return _ORDER[operation](_known(left), _known(right))
+        return _ORDER[operation](_not_none(left), _not_none(right))
     if kind in ("number", "boolean") and operation in _EQUALITY:
-        return _EQUALITY[operation](left, _known(right))
+        return _EQUALITY[operation](left, _not_none(right))
     raise unknown
 
 
@@ -341,9 +322,9 @@ def _as_type(value: Any, kind: str, strict: bool, place: str) -> Any:
     if value is None or is_of_kind:
         return value
     if strict:
-        found = next(name for name, types in reversed(_TYPES.items()) if isinstance(value, types))
+        actual = next(name for name, types in reversed(_TYPES.items()) if isinstance(value, types))
         raise ExpressionError(
-            f"Wrong type: '{as_text(value)}' is {_article(found)} but was expecting {_article(kind)} {place}"
+            f"Wrong type: '{as_text(value)}' is {_article(actual)} but was expecting {_article(kind)} {place}"
         )
     if kind == "string":
         return as_text(value)
@@ -351,9 +332,8 @@ def _as_type(value: Any, kind: str, strict: bool, place: str) -> Any:
         try:
             return float(value)
         except ValueError:
-            raise ExpressionError(
-                f"Conversion error: the string '{value}' can't be converted to a number {place}"
-            ) from None
+            text = f"Conversion error: the string '{value}' can't be converted to a number {place}"
+            raise ExpressionError(text) from None
     if kind == "boolean" and str(value).lower() in ("true", "false"):
         return str(value).lower() == "true"
     raise ExpressionError(f"the conversion of {as_text(value)!r} to {_article(kind)} is not simulated")
@@ -363,7 +343,7 @@ def _article(noun: str) -> str:
     return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
 
 
-def _known(value: Any) -> Any:
+def _not_none(value: Any) -> Any:
     # Here "undefined" and null are one, but the service compares them with numbers in different ways.
     if value is None:
         raise ExpressionError("a comparison with nothing is not simulated")
@@ -379,20 +359,17 @@ def _is_same(left: Any, right: Any) -> bool:
     return not isinstance(left, (list, dict)) and isinstance(left, bool) is isinstance(right, bool) and left == right
 
 
+# ---------------------------------------------------------------- nodes that choose outputs
+
 IF = "n8n-nodes-base.if"
 FILTER = "n8n-nodes-base.filter"
 SWITCH = "n8n-nodes-base.switch"
 #: The oldest versions of the nodes whose conditions are simulated.
 _OLDEST = {IF: 2, FILTER: 2, SWITCH: 3}
 
-Items = list[dict[str, Any]]
 
-
-def route(node: Mapping[str, Any], items: Items, scope_of: Callable[[dict[str, Any]], Scope]) -> list[Items]:
-    """The items of each output.
-
-    :raises ExpressionError: the node's version, or something in its conditions, is not simulated
-    """
+def route(node: Mapping[str, Any], items: Items, scope_of: ScopeOf) -> list[Items]:
+    """The items of each output."""
     kind, version = node["type"], float(node.get("typeVersion", 1))
     if version < _OLDEST[kind]:
         raise ExpressionError(f"version {version:g} of {kind} is not simulated, only {_OLDEST[kind]} and newer ones")
@@ -400,7 +377,12 @@ def route(node: Mapping[str, Any], items: Items, scope_of: Callable[[dict[str, A
     outputs: list[Items] = [[] for _ in range(_count(kind, written))]
     for index, item in enumerate(items):
         parameters = evaluate(written, scope_of(item["json"]))
-        for output in _outputs(kind, parameters, len(outputs), index):
+        if kind == SWITCH:
+            chosen = _switched(parameters, len(outputs), index)
+        else:
+            # The second output of a Filter, with the items that it discards, is in the data, too.
+            chosen = [0] if holds(parameters.get("conditions") or {}, index) else [1]
+        for output in chosen:
             outputs[output].append({"pairedItem": {"item": index}, **item})
     return outputs
 
@@ -413,21 +395,13 @@ def _count(kind: str, parameters: Mapping[str, Any]) -> int:
     return len(_rules(parameters)) + int(_fallback(parameters) == "extra")
 
 
-def _outputs(kind: str, parameters: Mapping[str, Any], count: int, item: int) -> list[int]:
-    if kind == SWITCH:
-        return _switched(parameters, count, item)
-    is_true = holds(parameters.get("conditions") or {}, item)
-    # The second output of a Filter, with the items that it discards, is in the data although nothing can follow it.
-    return [0] if is_true else [1]
-
-
 def _switched(parameters: Mapping[str, Any], count: int, item: int) -> list[int]:
     if parameters.get("mode") == "expression":
         return [_existing(parameters.get("output"), count)]
-    to_all = (parameters.get("options") or {}).get("allMatchingOutputs")
-    matching = [at for at, rule in enumerate(_rules(parameters)) if holds(rule.get("conditions") or {}, item)]
+    rules = enumerate(_rules(parameters))
+    matching = [output for output, rule in rules if holds(rule.get("conditions") or {}, item)]
     if matching:
-        return matching if to_all else matching[:1]
+        return matching if (parameters.get("options") or {}).get("allMatchingOutputs") else matching[:1]
     fallback = _fallback(parameters)
     if fallback == "none":
         return []
@@ -435,8 +409,8 @@ def _switched(parameters: Mapping[str, Any], count: int, item: int) -> list[int]
 
 
 def _rules(parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = (parameters.get("rules") or {}).get("values") or []
-    return found
+    rules: list[dict[str, Any]] = (parameters.get("rules") or {}).get("values") or []
+    return rules
 
 
 def _fallback(parameters: Mapping[str, Any]) -> Any:

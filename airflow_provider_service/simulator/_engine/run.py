@@ -1,6 +1,6 @@
 """One run of a workflow: a stack of nodes still to run, and the results of the nodes run so far.
 
-Workflows that other workflows start: which of them may, where the run begins, and how the service refuses.
+Below it, workflows that others start: where such a run begins, who may start it, and how the service refuses.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from airflow_provider_service.simulator._clock import epoch_milliseconds
-from airflow_provider_service.simulator._engine.expressions import Scope
+from airflow_provider_service.simulator._engine.expressions import Items, Scope
 from airflow_provider_service.simulator._engine.nodes import (
     CODE,
     MERGE,
     SUB_WORKFLOW_TRIGGER,
     WAIT,
-    Items,
     Node,
     NodeFailedError,
     NotSimulatedError,
@@ -78,6 +77,12 @@ class Pending:
     source: tuple[str, int, int] | None = None  # previous node, its output, its run
     output: int = 0  # number of the output that gets the items
 
+    def source_json(self) -> dict[str, Any] | None:
+        if self.source is None:
+            return None
+        name, output, run = self.source
+        return {"previousNode": name, "previousNodeOutput": output, "previousNodeRun": run}
+
 
 @dataclass
 class Run:
@@ -102,10 +107,7 @@ class Run:
             self.initial = self.stack[0]
 
     def proceed(self, moment: datetime, start_sub_workflow: StartSubWorkflow) -> datetime | None:
-        """Run nodes until one has to wait.
-
-        :return: when to proceed; None when the run has ended (with an ``error`` or without)
-        """
+        """Run nodes until one has to wait, and return until when; None if the run has ended."""
         while self.stack:
             pending = self.stack[0]
             try:
@@ -154,7 +156,9 @@ class Run:
 
     def scope(self, item: dict[str, Any]) -> Scope:
         """The scope of expressions for ``item``."""
-        nodes = {name: _outputs_with_items(runs[-1]) for name, runs in self.run_data.items()}
+        nodes = {}
+        for name, runs in self.run_data.items():
+            nodes[name] = [items for items in runs[-1].get("data", {}).get("main", []) if items]
         execution = {"id": str(self.execution_id), "mode": "production"}
         workflow = {"id": self.snapshot.workflow_id, "name": self.snapshot.name, "active": True}
         return Scope(item, execution, workflow, nodes)
@@ -194,22 +198,22 @@ class Run:
         followers = self._followers(pending.node["name"], outputs, run_index)
         if self.snapshot.is_ordered_by_position:
             followers.reverse()  # of nodes at the same place, the one connected last runs first
-            self.stack[:0] = sorted(followers, key=lambda one: one.node.get("position", [])[1::-1])
+            self.stack[:0] = sorted(followers, key=lambda pending: pending.node.get("position", [])[1::-1])
         else:
             self.stack += followers
         # What waits for several branches runs when nothing else is left.
-        self.stack.sort(key=lambda one: self.snapshot.joins(one.node))
+        self.stack.sort(key=lambda pending: self.snapshot.joins(pending.node))
 
     def _followers(self, name: str, outputs: list[Items], run_index: int) -> list[Pending]:
         connected = (self.snapshot.connections.get(name) or {}).get("main") or []
-        found = []
+        followers = []
         for index, targets in enumerate(connected):
             items = outputs[index] if index < len(outputs) else []
             for target in targets or []:
                 node = self.snapshot.node(target["node"])
                 if node is not None and items:
-                    found.append(Pending(node, items, (name, index, run_index)))
-        return found
+                    followers.append(Pending(node, items, (name, index, run_index)))
+        return followers
 
     def _record(
         self,
@@ -222,15 +226,7 @@ class Run:
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
         name = pending.node["name"]
-        since = self._waiting_since or moment
-        entry: dict[str, Any] = {
-            "startTime": epoch_milliseconds(since),
-            "executionIndex": sum(map(len, self.run_data.values())),
-            "source": _source(pending.source),
-            "hints": [],
-            "executionTime": int((moment - since).total_seconds() * 1000),
-            "executionStatus": status,
-        }
+        entry = self._entry(pending, moment, status)
         if error is not None:
             entry["error"] = error
         if metadata is not None:
@@ -240,22 +236,27 @@ class Run:
         self.run_data.setdefault(name, []).append(entry)
         self.last_node = name
 
+    def _entry(self, pending: Pending, moment: datetime, status: str) -> dict[str, Any]:
+        since = self._waiting_since or moment
+        return {
+            "startTime": epoch_milliseconds(since),
+            "executionIndex": sum(map(len, self.run_data.values())),
+            "source": [] if pending.source is None else [pending.source_json()],
+            "hints": [],
+            "executionTime": int((moment - since).total_seconds() * 1000),
+            "executionStatus": status,
+        }
+
     # ------------------------------------------------------------ from outside
 
-    def cut_short(self, error: dict[str, Any]) -> None:
-        """End because of a cancellation from outside."""
-        self.error = error
+    def cancel(self) -> None:
+        message = "The execution was cancelled manually"
+        self.error = _error(message, name="ManualExecutionCancelledError")
 
     def crash(self, moment: datetime) -> None:
         """End as if the process had died at the node on top of the stack."""
-        error = {
-            "level": "error",
-            "tags": {},
-            "name": "WorkflowCrashedError",
-            "message": "Workflow did not finish, possible out-of-memory issue",
-            "stack": "WorkflowCrashedError: Workflow did not finish, possible out-of-memory issue",
-        }
-        self.error = error
+        message = "Workflow did not finish, possible out-of-memory issue"
+        self.error = _error(message, level="error", name="WorkflowCrashedError")
         if self.stack:
             crashed = {
                 "level": "error",
@@ -278,21 +279,16 @@ class Run:
         self.stack = [Pending(node, items)]
 
     def retried(self, execution_id: int, snapshot: Snapshot, *, resume: bool, skip_wait: bool) -> Run:
-        """A new run of the nodes that this one has left.
-
-        :param snapshot: the workflow to run, this run's own or a newer one
-        :param resume: begin at the node on top of the stack instead of at the first
-        :param skip_wait: if that node is a wait, treat it as over
-        """
+        """A new run of the nodes that this one has left."""
         stack = self.stack if resume else [self.initial] if self.initial else []
-        renewed = [replace(p, node=snapshot.node(p.node["name"]) or p.node) for p in stack]
+        renewed = [replace(each, node=snapshot.node(each.node["name"]) or each.node) for each in stack]
         top = renewed[0].node if renewed else None
         run_data = {name: list(runs) for name, runs in self.run_data.items()} if resume else {}
         if top is not None and self.error is not None:
             # The failed attempt is not part of the new run.
-            kept = [run for run in run_data.pop(top["name"], []) if run["executionStatus"] == "success"]
-            if kept:
-                run_data[top["name"]] = kept
+            succeeded = [run for run in run_data.pop(top["name"], []) if run["executionStatus"] == "success"]
+            if succeeded:
+                run_data[top["name"]] = succeeded
         is_wait = top is not None and top["type"] == WAIT
         return Run(
             snapshot,
@@ -306,13 +302,6 @@ class Run:
 
     # ------------------------------------------------------------ results
 
-    def output(self) -> Items:
-        """The items of the node that ran last."""
-        if self.last_node is None:
-            return []
-        main = self.run_data[self.last_node][-1].get("data", {}).get("main", [])
-        return next((items for items in main if items), [])
-
     def first_output(self) -> Items:
         """The items of the first output of the node that ran last: a webhook answers with these only."""
         main = self.run_data[self.last_node][-1].get("data", {}).get("main", []) if self.last_node is not None else []
@@ -323,33 +312,14 @@ class Run:
         if not self.stack or self._waiting_since is None:
             return {}
         top = self.stack[0]
-        entry = {
-            "startTime": epoch_milliseconds(self._waiting_since),
-            "executionIndex": sum(map(len, self.run_data.values())),
-            "source": _source(top.source),
-            "hints": [],
-            "executionTime": 0,
-            "executionStatus": "waiting",
-            "data": {"main": [top.items]},
-        }
+        entry = {**self._entry(top, self._waiting_since, "waiting"), "data": {"main": [top.items]}}
         return {top.node["name"]: [entry]}
 
 
-def _source(source: tuple[str, int, int] | None) -> list[dict[str, Any]]:
-    if source is None:
-        return []
-    name, output, run = source
-    return [{"previousNode": name, "previousNodeOutput": output, "previousNodeRun": run}]
-
-
-def _outputs_with_items(entry: Mapping[str, Any]) -> list[Items]:
-    return [items for items in entry.get("data", {}).get("main", []) if items]
-
+# ---------------------------------------------------------------- workflows that others start
 
 _MANUAL_TRIGGER = "n8n-nodes-base.manualTrigger"
 _CALLING = "n8n-nodes-base.executeWorkflow"
-_MISSING_START = "Missing node to start execution"
-_START_HINT = "Please make sure the workflow you're calling contains an Execute Workflow Trigger node"
 
 
 class Callee(NamedTuple):
@@ -359,16 +329,16 @@ class Callee(NamedTuple):
     project_id: str
 
     def first_node(self) -> Node:
-        """Where it begins. A disabled trigger counts as well, as on the service.
-
-        :raises NodeFailedError: it has no node that another workflow can start
-        """
+        """Where it begins. A disabled trigger counts as well, as on the service."""
         for kind in (SUB_WORKFLOW_TRIGGER, _MANUAL_TRIGGER):
-            found = next((node for node in self.snapshot.nodes if node["type"] == kind), None)
-            if found is not None:
-                return found
-        name = "SubworkflowOperationError"
-        raise NodeFailedError(_error(_MISSING_START, name=name, description=_START_HINT, context={}))
+            trigger = next((node for node in self.snapshot.nodes if node["type"] == kind), None)
+            if trigger is not None:
+                return trigger
+        hint = "Please make sure the workflow you're calling contains an Execute Workflow Trigger node"
+        error = _error(
+            "Missing node to start execution", name="SubworkflowOperationError", description=hint, context={}
+        )
+        raise NodeFailedError(error)
 
     def allows(self, caller_id: str, caller_project_id: str) -> bool:
         """Whether its settings let another workflow start it."""

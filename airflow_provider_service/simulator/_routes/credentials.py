@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from airflow_provider_service.simulator._gateway import Call, operation, page
 from airflow_provider_service.simulator._validation import PAGING, Body, Boolean, Object, Text
 
+_CREDENTIAL = "/credentials/{credentialId}"
 _CREATE = Body(
     required={"name": Text(), "type": Text(), "data": Object()},
     optional={"projectId": Text(), "isResolvable": Boolean()},
@@ -23,9 +25,10 @@ _UPDATE = Body(
     }
 )
 _TRANSFER = Body(required={"destinationProjectId": Text()})
+_operation = partial(operation, family="lenient")
 
 
-@operation("list_credentials", "GET", "/credentials", scope="credential:list", family="lenient", query=PAGING)
+@_operation("list_credentials", "GET", "/credentials", scope="credential:list", query=PAGING)
 def list_credentials(call: Call) -> Any:
     store = call.state.credentials
 
@@ -36,59 +39,46 @@ def list_credentials(call: Call) -> Any:
     return page(call, store.all(), shape=shape)
 
 
-@operation("create_credential", "POST", "/credentials", scope="credential:create", family="lenient", body=_CREATE)
+@_operation("create_credential", "POST", "/credentials", scope="credential:create", body=_CREATE)
 def create_credential(call: Call) -> Any:
-    given = call.body
+    body = call.body
     return call.state.credentials.create(
-        given["name"],
-        given["type"],
-        given["data"],
-        project_id=given.get("projectId"),
-        resolvable=given.get("isResolvable", False),
+        body["name"],
+        body["type"],
+        body["data"],
+        project_id=body.get("projectId"),
+        resolvable=body.get("isResolvable", False),
     )
 
 
-@operation("get_credential", "GET", "/credentials/{credentialId}", scope="credential:read", family="lenient")
+@_operation("get_credential", "GET", _CREDENTIAL, scope="credential:read")
 def get_credential(call: Call) -> Any:
     return call.state.credentials.get(call.path["credentialId"])
 
 
-@operation(
-    "update_credential",
-    "PATCH",
-    "/credentials/{credentialId}",
-    scope="credential:update",
-    family="lenient",
-    body=_UPDATE,
-)
+@_operation("update_credential", "PATCH", _CREDENTIAL, scope="credential:update", body=_UPDATE)
 def update_credential(call: Call) -> Any:
     return call.state.credentials.update(call.path["credentialId"], call.body)
 
 
-@operation("delete_credential", "DELETE", "/credentials/{credentialId}", scope="credential:delete", family="lenient")
+@_operation("delete_credential", "DELETE", _CREDENTIAL, scope="credential:delete")
 def delete_credential(call: Call) -> Any:
     return {**call.state.credentials.delete(call.path["credentialId"]), "usageScope": "project"}
 
 
-@operation("get_credential_schema", "GET", "/credentials/schema/{credentialTypeName}", scope=None, family="lenient")
+@_operation("get_credential_schema", "GET", "/credentials/schema/{credentialTypeName}", scope=None)
 def get_credential_schema(call: Call) -> Any:
     return call.state.credentials.schema(call.path["credentialTypeName"])
 
 
-@operation("test_credential", "POST", "/credentials/{credentialId}/test", scope="credential:read", family="lenient")
+@_operation("test_credential", "POST", f"{_CREDENTIAL}/test", scope="credential:read")
 def test_credential(call: Call) -> Any:
     status, message = call.state.credentials.test(call.path["credentialId"])
     return {"status": status, "message": message}
 
 
-@operation(
-    "transfer_credential",
-    "PUT",
-    "/credentials/{credentialId}/transfer",
-    scope="credential:move",
-    family="lenient",
-    status=204,
-    body=_TRANSFER,
+@_operation(
+    "transfer_credential", "PUT", f"{_CREDENTIAL}/transfer", scope="credential:move", status=204, body=_TRANSFER
 )
 def transfer_credential(call: Call) -> None:
     call.state.credentials.transfer(call.path["credentialId"], call.body["destinationProjectId"])

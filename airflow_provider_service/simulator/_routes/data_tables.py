@@ -1,13 +1,8 @@
-"""Data tables: ``/data-tables``.
-
-Columns of data tables: ``/data-tables/{dataTableId}/columns``.
-
-Rows of data tables: ``/data-tables/{dataTableId}/rows``.
-"""
+"""Data tables, their columns and their rows: ``/data-tables``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,12 +11,12 @@ from airflow_provider_service.simulator._gateway import Call, operation, page
 from airflow_provider_service.simulator._tables import BODY_CONDITIONS, COLUMN_TYPES, FILTER, Row, Table
 from airflow_provider_service.simulator._validation import (
     PAGING,
-    Any_,
     ApiError,
     Array,
     Body,
     Boolean,
     Enum,
+    Field,
     Integer,
     Object,
     Param,
@@ -34,20 +29,25 @@ _COLUMN = Object(required={"name": Text(min=1), "type": Enum((*COLUMN_TYPES, "js
 _CREATE = Body(required={"name": _NAME, "columns": Array(items=_COLUMN)}, optional={"projectId": Text()})
 _UPDATE = Body(required={"name": _NAME})
 _QUERY = (*PAGING, FILTER, Param("sortBy"))
+_TABLE = "/data-tables/{dataTableId}"
 _operation = partial(operation, family="strict")
+
+
+def _table(call: Call) -> Table:
+    return call.state.data_tables.get(call.path["dataTableId"])
 
 
 @_operation("list_data_tables", "GET", "/data-tables", scope="dataTable:list", query=_QUERY)
 def list_data_tables(call: Call) -> Any:
     tables = call.state.data_tables.find(call.query.get("filter", {}), call.query.get("sortBy"))
-    return page(call, tables, over="refuse", shape=_list_item)
 
+    def shape(table: Table) -> dict[str, Any]:
+        described = table.describe()
+        for column in described["columns"]:
+            del column["dataTableId"]
+        return described
 
-def _list_item(table: Table) -> dict[str, Any]:
-    described = table.describe()
-    for column in described["columns"]:
-        del column["dataTableId"]
-    return described
+    return page(call, tables, over="refuse", shape=shape)
 
 
 @_operation("create_data_table", "POST", "/data-tables", scope="dataTable:create", status=201, body=_CREATE)
@@ -58,23 +58,25 @@ def create_data_table(call: Call) -> Any:
     return call.state.data_tables.create(call.body["name"], call.body["columns"], project_id).describe()
 
 
-@_operation("get_data_table", "GET", "/data-tables/{dataTableId}", scope="dataTable:read")
+@_operation("get_data_table", "GET", _TABLE, scope="dataTable:read")
 def get_data_table(call: Call) -> Any:
-    return call.state.data_tables.get(call.path["dataTableId"]).describe()
+    return _table(call).describe()
 
 
-@_operation("update_data_table", "PATCH", "/data-tables/{dataTableId}", scope="dataTable:update", body=_UPDATE)
+@_operation("update_data_table", "PATCH", _TABLE, scope="dataTable:update", body=_UPDATE)
 def update_data_table(call: Call) -> Any:
     return call.state.data_tables.rename(call.path["dataTableId"], call.body["name"]).describe()
 
 
-@_operation("delete_data_table", "DELETE", "/data-tables/{dataTableId}", scope="dataTable:delete", status=204)
+@_operation("delete_data_table", "DELETE", _TABLE, scope="dataTable:delete", status=204)
 def delete_data_table(call: Call) -> None:
     call.state.data_tables.delete(call.path["dataTableId"])
 
 
-_COLUMNS = "/data-tables/{dataTableId}/columns"
-_COLUMN_PATH = "/data-tables/{dataTableId}/columns/{columnId}"
+# ---------------------------------------------------------------- columns
+
+_COLUMNS = f"{_TABLE}/columns"
+_COLUMN_PATH = f"{_COLUMNS}/{{columnId}}"
 _PARAMS = {"columnId": "nanoid"}
 _COLUMN_NAME = Text(min=1, max=63, pattern="[a-zA-Z][a-zA-Z0-9_]*")
 _INDEX = Integer(min=0)
@@ -84,13 +86,12 @@ _UPDATE_COLUMN = Body(optional={"name": _COLUMN_NAME, "index": _INDEX})
 
 @_operation("list_data_table_columns", "GET", _COLUMNS, scope="dataTableColumn:read")
 def list_data_table_columns(call: Call) -> Any:
-    return call.state.data_tables.get(call.path["dataTableId"]).list_columns()
+    return _table(call).list_columns()
 
 
 @_operation("create_data_table_column", "POST", _COLUMNS, scope="dataTableColumn:create", status=201, body=_ADD_COLUMN)
 def create_data_table_column(call: Call) -> Any:
-    table = call.state.data_tables.get(call.path["dataTableId"])
-    return table.add_column(call.body["name"], call.body["type"], call.body.get("index"))
+    return _table(call).add_column(call.body["name"], call.body["type"], call.body.get("index"))
 
 
 @_operation(
@@ -102,46 +103,32 @@ def create_data_table_column(call: Call) -> Any:
     body=_UPDATE_COLUMN,
 )
 def update_data_table_column(call: Call) -> Any:
-    _check_change(call.body)
-    table = call.state.data_tables.get(call.path["dataTableId"])
-    return table.change_column(call.path["columnId"], name=call.body.get("name"), index=call.body.get("index"))
-
-
-def _check_change(given: Mapping[str, Any]) -> None:
-    if "name" not in given and "index" not in given:
+    if "name" not in call.body and "index" not in call.body:
         missing = ", ".join(f"request/body must have required property '{name}'" for name in ("name", "index"))
         raise ApiError(400, f"{missing}, request/body must match a schema in anyOf")
-    if any(key not in ("name", "index") for key in given):
+    if not call.body.keys() <= {"name", "index"}:
         raise ApiError(400, "request/body must NOT have additional properties")
+    return _table(call).change_column(call.path["columnId"], name=call.body.get("name"), index=call.body.get("index"))
 
 
 @_operation(
     "delete_data_table_column", "DELETE", _COLUMN_PATH, scope="dataTableColumn:delete", status=204, params=_PARAMS
 )
 def delete_data_table_column(call: Call) -> None:
-    call.state.data_tables.get(call.path["dataTableId"]).delete_column(call.path["columnId"])
+    _table(call).delete_column(call.path["columnId"])
 
 
-_ROWS = "/data-tables/{dataTableId}/rows"
-_CONDITION = Object(required={"columnName": Text(), "condition": Enum(BODY_CONDITIONS), "value": Any_()})
-_FILTER = Object(
-    required={"filters": Array(items=_CONDITION, min=1)},
-    optional={"type": Enum(("and", "or"))},
-)
-_INSERT = Body(
-    required={"data": Array(items=Object(), min=1)},
-    optional={"returnType": Enum(("count", "id", "all"))},
-)
-_CHANGE = Body(
-    required={"filter": _FILTER, "data": Object()},
-    optional={"returnData": Boolean(), "dryRun": Boolean()},
-)
+# ---------------------------------------------------------------- rows
+
+_ROWS = f"{_TABLE}/rows"
+_CONDITION = Object(required={"columnName": Text(), "condition": Enum(BODY_CONDITIONS), "value": Field()})
+_FILTER = Object(required={"filters": Array(items=_CONDITION, min=1)}, optional={"type": Enum(("and", "or"))})
+_RETURN_TYPE = Enum(("count", "id", "all"))
+_INSERT = Body(required={"data": Array(items=Object(), min=1)}, optional={"returnType": _RETURN_TYPE})
+_OPTIONS = {"returnData": Boolean(), "dryRun": Boolean()}
+_CHANGE = Body(required={"filter": _FILTER, "data": Object()}, optional=_OPTIONS)
 _LIST_QUERY = (*PAGING, FILTER, Param("sortBy"), Param("search"))
 _DELETE_QUERY = (replace(FILTER, required=True), Param("returnData", "boolean"), Param("dryRun", "boolean"))
-
-
-def _table(call: Call) -> Table:
-    return call.state.data_tables.get(call.path["dataTableId"])
 
 
 def _check_values(rows: Iterable[Mapping[str, Any]]) -> None:
@@ -176,17 +163,18 @@ def insert_data_table_rows(call: Call) -> Any:
 
 @_operation("update_data_table_rows", "PATCH", f"{_ROWS}/update", scope="dataTableRow:update", body=_CHANGE)
 def update_data_table_rows(call: Call) -> Any:
-    _check_values([call.body["data"]])
-    table = _table(call)
-    rows = table.update(call.body["filter"], call.body["data"], dry_run=call.body.get("dryRun", False))
-    return _answer(table, rows, call.body)
+    return _change(call, Table.update)
 
 
 @_operation("upsert_data_table_rows", "POST", f"{_ROWS}/upsert", scope="dataTableRow:upsert", body=_CHANGE)
 def upsert_data_table_rows(call: Call) -> Any:
+    return _change(call, Table.upsert)
+
+
+def _change(call: Call, change: Callable[..., list[Row]]) -> Any:
     _check_values([call.body["data"]])
     table = _table(call)
-    rows = table.upsert(call.body["filter"], call.body["data"], dry_run=call.body.get("dryRun", False))
+    rows = change(table, call.body["filter"], call.body["data"], dry_run=call.body.get("dryRun", False))
     return _answer(table, rows, call.body)
 
 

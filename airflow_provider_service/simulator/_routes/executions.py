@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from airflow_provider_service.simulator._clock import stamp
 from airflow_provider_service.simulator._engine.data import execution_data
 from airflow_provider_service.simulator._engine.engine import STATUSES, Execution
-from airflow_provider_service.simulator._gateway import Call, keyset_page, operation
+from airflow_provider_service.simulator._gateway import Call, hold_open, keyset_page, operation
 from airflow_provider_service.simulator._validation import (
     PAGING,
     ApiError,
@@ -30,7 +31,7 @@ _DATA_QUERY = (
     Param("redactExecutionData", "boolean"),
 )
 _STOPPABLE = {"queued": "new", "running": "running", "waiting": "waiting"}
-_EPOCH = "1970-01-01T00:00:00.000Z"
+_operation = partial(operation, family="lenient")
 
 
 # ---------------------------------------------------------------- JSON
@@ -40,17 +41,13 @@ def _stamp(moment: datetime | None) -> str | None:
     return None if moment is None else stamp(moment)
 
 
-def _text_id(execution_id: int | None) -> str | None:
-    return None if execution_id is None else str(execution_id)
-
-
 def _item(execution: Execution) -> dict[str, Any]:
     return {
         "id": str(execution.id),
         "finished": execution.finished,
         "mode": execution.mode,
-        "retryOf": _text_id(execution.retry_of),
-        "retrySuccessId": _text_id(execution.retry_success_id),
+        "retryOf": str(execution.retry_of) if execution.retry_of else None,
+        "retrySuccessId": str(execution.retry_success_id) if execution.retry_success_id else None,
         "status": execution.status,
         "startedAt": _stamp(execution.started_at),
         "stoppedAt": _stamp(execution.stopped_at),
@@ -96,12 +93,11 @@ def _contents(execution: Execution) -> dict[str, Any]:
 # ---------------------------------------------------------------- reading
 
 
-@operation(
+@_operation(
     "list_executions",
     "GET",
     "/executions",
     scope="execution:list",
-    family="lenient",
     query=(
         *PAGING,
         *_DATA_QUERY,
@@ -121,11 +117,11 @@ def list_executions(call: Call) -> dict[str, Any]:
         return {**item, **_stored(execution), **_contents(execution)} if with_data else item
 
     def select(below: int | None) -> Iterator[Execution]:
-        found = call.state.executions.newest_first(
+        newest_first = call.state.executions.newest_first(
             status=call.query.get("status"), workflow_id=call.query.get("workflowId") or None, below=below
         )
         hidden = "new" if call.state.queue_mode else None
-        return (one for one in found if one.status != hidden and _matches(one, call.query))
+        return (run for run in newest_first if run.status != hidden and _matches(run, call.query))
 
     return keyset_page(call, select, id_of=lambda execution: execution.id, shape=shape)
 
@@ -151,15 +147,14 @@ def _execution(call: Call, *, missing: str = "Not Found") -> Execution:
     return execution
 
 
-@operation("get_execution", "GET", _EXECUTION, scope="execution:read", family="lenient", query=_DATA_QUERY)
+@_operation("get_execution", "GET", _EXECUTION, scope="execution:read", query=_DATA_QUERY)
 def get_execution(call: Call) -> dict[str, Any]:
-    """One execution, whatever its status."""
     execution = _execution(call)
     detail = _detail(execution)
     return {**detail, **_contents(execution)} if call.query.get("includeData") else detail
 
 
-@operation("delete_execution", "DELETE", _EXECUTION, scope="execution:delete", family="lenient")
+@_operation("delete_execution", "DELETE", _EXECUTION, scope="execution:delete")
 def delete_execution(call: Call) -> dict[str, Any]:
     """Delete an execution that is not running; the answer contains its id as a number."""
     execution = _execution(call)
@@ -173,12 +168,11 @@ def delete_execution(call: Call) -> dict[str, Any]:
 # ---------------------------------------------------------------- retrying and stopping
 
 
-@operation(
+@_operation(
     "retry_execution",
     "POST",
     f"{_EXECUTION}/retry",
     scope="execution:retry",
-    family="lenient",
     body=Body(optional={"loadWorkflow": Boolean()}, required_body=False),
 )
 async def retry_execution(call: Call) -> dict[str, Any]:
@@ -193,7 +187,7 @@ async def retry_execution(call: Call) -> dict[str, Any]:
     if call.body.get("loadWorkflow"):
         snapshot = call.state.workflows.get(original.workflow_id).snapshot()
     execution = call.state.engine.retry(original, snapshot)
-    await call.hold(lambda: not execution.in_progress)
+    await hold_open(call.request, call.state, lambda: not execution.in_progress)
     item = _item(execution)
     shown = ("id", "mode", "startedAt", "workflowId", "finished", "retryOf", "status")
     answer = {**{name: item[name] for name in shown}, "storedAt": "db", **_contents(execution)}
@@ -205,7 +199,7 @@ async def retry_execution(call: Call) -> dict[str, Any]:
     return answer
 
 
-@operation("stop_execution", "POST", f"{_EXECUTION}/stop", scope="execution:stop", family="lenient")
+@_operation("stop_execution", "POST", f"{_EXECUTION}/stop", scope="execution:stop")
 def stop_execution(call: Call) -> dict[str, Any]:
     """Cancel an execution at once; the answer does not contain its id."""
     execution = _execution(call, missing="Failed to find execution to stop")
@@ -214,17 +208,16 @@ def stop_execution(call: Call) -> dict[str, Any]:
         raise ApiError(409, text)
     call.state.engine.stop(execution)
     item = _item(execution)
-    shown = {name: item[name] for name in ("mode", "startedAt", "stoppedAt", "finished", "status")}
     # For an execution that never left the queue, the answer has the epoch while null is stored.
-    return {**shown, "startedAt": item["startedAt"] or _EPOCH}
+    item["startedAt"] = item["startedAt"] or "1970-01-01T00:00:00.000Z"
+    return {name: item[name] for name in ("mode", "startedAt", "stoppedAt", "finished", "status")}
 
 
-@operation(
+@_operation(
     "stop_many_executions",
     "POST",
     "/executions/stop",
     scope="execution:stop",
-    family="lenient",
     body=Body(
         required={"status": Array(items=Enum(tuple(_STOPPABLE)), min=1)},
         optional={"workflowId": Text(), "startedAfter": Text(), "startedBefore": Text()},
@@ -260,9 +253,8 @@ def _body_moment(body: dict[str, Any], name: str) -> datetime | None:
 # ---------------------------------------------------------------- annotation tags
 
 
-@operation("list_execution_tags", "GET", f"{_EXECUTION}/tags", scope="executionTags:list", family="lenient")
+@_operation("list_execution_tags", "GET", f"{_EXECUTION}/tags", scope="executionTags:list")
 def list_execution_tags(call: Call) -> list[dict[str, Any]]:
-    """The annotation tags of an execution."""
     return _tags(call, _execution(call))
 
 
@@ -270,16 +262,14 @@ def _tags(call: Call, execution: Execution) -> list[dict[str, Any]]:
     return [call.state.executions.annotation_tags[tag_id] for tag_id in execution.tag_ids]
 
 
-@operation(
+@_operation(
     "update_execution_tags",
     "PUT",
     f"{_EXECUTION}/tags",
     scope="executionTags:update",
-    family="lenient",
     body=Body(required={"id": Text()}, array=True),
 )
 def update_execution_tags(call: Call) -> list[dict[str, Any]]:
-    """Replace the annotation tags of an execution."""
     execution = _execution(call)
     tag_ids = list(dict.fromkeys(tag["id"] for tag in call.body))
     if any(tag_id not in call.state.executions.annotation_tags for tag_id in tag_ids):

@@ -1,18 +1,8 @@
-"""The security audit: ``/audit``.
-
-Figures about past executions: ``/insights/summary``.
-
-The capabilities of the key: ``/discover``.
-
-Community packages: ``/community-packages``.
-
-Source control: ``/source-control``.
-"""
+"""Operations on the whole instance: audit, insights, what the key may do, community packages and source control."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -40,6 +30,8 @@ from airflow_provider_service.simulator._validation import (
     Text,
 )
 
+# ---------------------------------------------------------------- audit
+
 _AUDIT_OPTIONS = Object(optional={"categories": Array(items=Enum(CATEGORIES)), "daysAbandonedWorkflow": Integer()})
 
 
@@ -56,6 +48,8 @@ def generate_audit(call: Call) -> Any:
     return call.state.audit.generate(options.get("categories", ()), options.get("daysAbandonedWorkflow"))
 
 
+# ---------------------------------------------------------------- insights
+
 _INSIGHTS_QUERY = (Param("startDate", "datetime"), Param("endDate", "datetime"), Param("projectId"))
 _DEFAULT_SPAN = timedelta(days=7)
 _FAILURES = ("error", "crashed")
@@ -66,36 +60,6 @@ _UNITS = {
     "timeSaved": "minute",
     "total": "count",
 }
-
-
-@dataclass(frozen=True)
-class _Figures:
-    """Sums over the executions of one time range."""
-
-    executions: Sequence[Execution]
-
-    def values(self) -> dict[str, float]:
-        total = len(self.executions)
-        failed = sum(run.status in _FAILURES for run in self.executions)
-        run_time = sum(_milliseconds(run) for run in self.executions)
-        return {
-            "averageRunTime": round(run_time / total, 3) if total else 0,
-            "failed": failed,
-            "failureRate": round(failed / total, 3) if total else 0,
-            "timeSaved": sum(_minutes_saved(run) for run in self.executions),
-            "total": total,
-        }
-
-
-def _milliseconds(run: Execution) -> float:
-    if run.started_at is None or run.stopped_at is None:
-        return 0
-    return (run.stopped_at - run.started_at) / timedelta(milliseconds=1)
-
-
-def _minutes_saved(run: Execution) -> float:
-    saved = run.run.snapshot.settings.get("timeSavedPerExecution", 0)
-    return saved if run.finished and isinstance(saved, (int, float)) else 0
 
 
 @operation(
@@ -111,33 +75,52 @@ def get_insights_summary(call: Call) -> Any:
         raise ApiError(403, "Hourly data is not available with your current license")
     if not call.state.licensed and start < now - _DEFAULT_SPAN - timedelta(days=1):
         raise ApiError(403, "The selected date range exceeds the maximum history allowed by your license")
-    current = _figures(call, start, end).values()
-    before = _figures(call, start - (end - start), start)
-    earlier = before.values() if before.executions else None
+    current = _insights(call, start, end)
+    before = _insights(call, start - (end - start), start)
     return {
         name: {
             "value": current[name],
             "unit": unit,
-            "deviation": None if earlier is None else round(current[name] - earlier[name], 3),
+            "deviation": round(current[name] - before[name], 3) if before["total"] else None,
         }
         for name, unit in _UNITS.items()
     }
 
 
-def _figures(call: Call, start: datetime, end: datetime) -> _Figures:
+def _insights(call: Call, start: datetime, end: datetime) -> dict[str, float]:
     project_id = call.query.get("projectId")
-    return _Figures(
-        [
-            run
-            for run in call.state.executions
-            if run.status in ("success", *_FAILURES)
-            and run.mode != "manual"
-            and run.stopped_at is not None
-            and start <= run.stopped_at <= end
-            and (project_id is None or run.project_id == project_id)
-        ]
-    )
+    ended = [
+        execution
+        for execution in call.state.executions
+        if execution.status in ("success", *_FAILURES)
+        and execution.mode != "manual"
+        and execution.stopped_at is not None
+        and start <= execution.stopped_at <= end
+        and (project_id is None or execution.project_id == project_id)
+    ]
+    total = len(ended)
+    failed = sum(execution.status in _FAILURES for execution in ended)
+    return {
+        "averageRunTime": round(sum(map(_milliseconds, ended)) / total, 3) if total else 0,
+        "failed": failed,
+        "failureRate": round(failed / total, 3) if total else 0,
+        "timeSaved": sum(map(_minutes_saved, ended)),
+        "total": total,
+    }
 
+
+def _milliseconds(execution: Execution) -> float:
+    if execution.started_at is None or execution.stopped_at is None:
+        return 0
+    return (execution.stopped_at - execution.started_at) / timedelta(milliseconds=1)
+
+
+def _minutes_saved(execution: Execution) -> float:
+    saved = execution.run.snapshot.settings.get("timeSavedPerExecution", 0)
+    return saved if execution.finished and isinstance(saved, (int, float)) else 0
+
+
+# ---------------------------------------------------------------- discovery
 
 # The service names a resource after the first part of its path, except for these.
 _NAMES = {
@@ -153,22 +136,22 @@ _DISCOVER_QUERY = (Param("include", "enum", enum=("schemas",)), Param("resource"
 
 @operation("discover", "GET", "/discover", scope=None, family="strict", query=_DISCOVER_QUERY)
 def discover(call: Call) -> Any:
-    allowed = [op for op in OPERATIONS.values() if all(call.allows(scope) for scope in op.scopes)]
+    allowed = [op for op in OPERATIONS.values() if all(map(call.key.allows, op.scopes))]
     wanted_action = call.query.get("operation")
     shown = [op for op in allowed if wanted_action is None or wanted_action in _actions([op])]
-    resources = {
-        name: _describe([op for op in shown if _resource(op) == name], schemas="include" in call.query)
-        for name in _unique(_resource(op) for op in shown)
-        if call.query.get("resource", name) == name
-    }
+    resources = {}
+    for name in _unique(map(_resource, shown)):
+        if call.query.get("resource", name) == name:
+            operations = [op for op in shown if _resource(op) == name]
+            endpoints = [_endpoint(op, schemas="include" in call.query) for op in operations]
+            resources[name] = {"operations": _actions(operations), "endpoints": endpoints}
     filters = {
-        "resource": {"description": "Show one resource only", "values": _unique(_resource(op) for op in allowed)},
+        "resource": {"description": "Show one resource only", "values": _unique(map(_resource, allowed))},
         "operation": {"description": "Show endpoints of one operation only", "values": _actions(allowed)},
         "include": {"description": "Show more", "values": ["schemas"]},
     }
-    scopes = [scope for scope in _scopes(OPERATIONS.values()) if call.allows(scope)]
-    data = {"scopes": scopes, "resources": resources, "filters": filters, "specUrl": "/api/v1/openapi.yml"}
-    return {"data": data}
+    scopes = list(filter(call.key.allows, _scopes(OPERATIONS.values())))
+    return {"data": {"scopes": scopes, "resources": resources, "filters": filters, "specUrl": "/api/v1/openapi.yml"}}
 
 
 def _unique(texts: Iterable[str]) -> list[str]:
@@ -185,13 +168,7 @@ def _actions(operations: Iterable[Operation]) -> list[str]:
 
 def _resource(op: Operation) -> str:
     parts = op.path.strip("/").split("/")
-    if parts[-1] == "folders" or "folders" in parts:
-        return "folders"
-    return _NAMES.get(parts[0], parts[0])
-
-
-def _describe(operations: list[Operation], *, schemas: bool) -> dict[str, Any]:
-    return {"operations": _actions(operations), "endpoints": [_endpoint(op, schemas=schemas) for op in operations]}
+    return "folders" if "folders" in parts else _NAMES.get(parts[0], parts[0])
 
 
 def _endpoint(op: Operation, *, schemas: bool) -> dict[str, Any]:
@@ -202,13 +179,8 @@ def _endpoint(op: Operation, *, schemas: bool) -> dict[str, Any]:
         "operationId": first + "".join(word.capitalize() for word in rest),
     }
     if schemas and op.body is not None:
-        shown["requestSchema"] = _body_schema(op.body)
+        shown["requestSchema"] = _schema(op.body.described)
     return shown
-
-
-def _body_schema(body: Body) -> dict[str, Any]:
-    described = Object(required=body.required, optional=body.optional, closed=body.closed)
-    return _schema(Array(items=described, min=body.min) if body.array else described)
 
 
 def _schema(described: Field) -> dict[str, Any]:
@@ -226,23 +198,28 @@ def _typed(described: Field) -> dict[str, Any]:
             shown["additionalProperties"] = False
         return shown
     if isinstance(described, Array):
-        return _with_bounds({"type": "array", "items": _schema(described.items)}, "Items", described.min, described.max)
+        bounds = {"minItems": described.min or None, "maxItems": described.max}
+        return {"type": "array", "items": _schema(described.items), **_given(bounds)}
     if isinstance(described, Text):
-        shown = {"type": "string", **({"pattern": f"^{described.pattern}$"} if described.pattern else {})}
-        return _with_bounds(shown, "Length", described.min, described.max)
+        pattern = {"pattern": f"^{described.pattern}$"} if described.pattern else {}
+        return {
+            "type": "string",
+            **pattern,
+            **_given({"minLength": described.min or None, "maxLength": described.max}),
+        }
     if isinstance(described, Enum):
         return {"type": "string", "enum": list(described.values)}
     if isinstance(described, Number):
-        shown = {"type": "integer" if isinstance(described, Integer) else "number"}
-        bounds = {"minimum": described.min, "maximum": described.max}
-        return {**shown, **{name: bound for name, bound in bounds.items() if bound is not None}}
+        kind = "integer" if isinstance(described, Integer) else "number"
+        return {"type": kind, **_given({"minimum": described.min, "maximum": described.max})}
     return {"type": "boolean"} if isinstance(described, Boolean) else {}
 
 
-def _with_bounds(shown: dict[str, Any], noun: str, least: int | None, most: int | None) -> dict[str, Any]:
-    bounds = {f"min{noun}": least or None, f"max{noun}": most}
-    return {**shown, **{name: bound for name, bound in bounds.items() if bound is not None}}
+def _given(bounds: dict[str, Any]) -> dict[str, Any]:
+    return {name: bound for name, bound in bounds.items() if bound is not None}
 
+
+# ---------------------------------------------------------------- community packages
 
 _INSTALL_OPTIONS = {"version": Text(), "verify": Boolean()}
 
@@ -292,6 +269,8 @@ def uninstall_community_package(call: Call) -> None:
     call.state.community_packages.uninstall(call.path["name"])
 
 
+# ---------------------------------------------------------------- source control
+
 _FILE = Object(required={"id": Text(min=1), "type": Enum(FILE_TYPES)})
 _PUSH = Body(
     required={"commitMessage": Text(min=1, max=1000), "fileNames": Array(items=_FILE, min=1)},
@@ -311,7 +290,7 @@ def get_source_control_status(call: Call) -> Any:
 
 @_operation("push_source_control", "POST", "/source-control/push", scope="sourceControl:push", body=_PUSH)
 def push_source_control(call: Call) -> Any:
-    wanted = [(given["type"], given["id"]) for given in call.body["fileNames"]]
+    wanted = [(file["type"], file["id"]) for file in call.body["fileNames"]]
     try:
         pushed = call.state.source_control.push(call.body["commitMessage"], wanted, force=call.body.get("force", False))
     except SourceControlConflictError as conflict:

@@ -22,7 +22,6 @@ from airflow_provider_service.simulator._state import State
 from airflow_provider_service.simulator._validation import ApiError
 
 _INVALID = "Input validation error: Invalid arguments for tool execute_workflow: "
-_WEBHOOK_FIELDS = {"method", "query", "body", "headers"}
 _INPUTS: dict[str, type] = {"chatInput": str, "formData": dict, "webhookData": dict}
 _METHODS = {"GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"}
 
@@ -59,21 +58,20 @@ async def answer_mcp(request: Request, state: State) -> Response:
             return json_response(error.status, {**failed, "id": None})
         answer = {**failed, "id": call.get("id")}
     text = f"event: message\ndata: {json.dumps(answer, ensure_ascii=False)}\n\n"
-    return Response(
-        text.encode(), 200, {"content-type": "text/event-stream", "cache-control": "no-cache, no-transform"}
-    )
+    headers = {"content-type": "text/event-stream", "cache-control": "no-cache, no-transform"}
+    return Response(text.encode(), 200, headers)
 
 
 def _refusal(request: Request, state: State) -> Response | None:
     if not state.mcp_enabled:
         return json_response(404, {"message": "MCP access is disabled"})
-    given = request.headers.get("authorization")
+    authorization = request.headers.get("authorization")
     text = "Unauthorized"
-    if given is None:
+    if authorization is None:
         text = "Unauthorized: Authorization header not sent"
-    elif not given.startswith("Bearer"):
+    elif not authorization.startswith("Bearer"):
         text = "Unauthorized: Invalid authorization header format - Missing Bearer prefix"
-    elif hmac.compare_digest(given.encode(), f"Bearer {state.mcp_key}".encode()):
+    elif hmac.compare_digest(authorization.encode(), f"Bearer {state.mcp_key}".encode()):
         return None
     metadata = f"{state.base_url}/.well-known/oauth-protected-resource/mcp-server/http"
     realm = f'Bearer realm="n8n MCP Server", resource_metadata="{metadata}"'
@@ -105,10 +103,6 @@ async def _result(request: Request, state: State, call: dict[str, Any]) -> dict[
     problem = _problem(arguments)
     if problem:
         return {"content": [{"type": "text", "text": _INVALID + problem}], "isError": True}
-    return await _started(request, state, arguments)
-
-
-async def _started(request: Request, state: State, arguments: dict[str, Any]) -> dict[str, Any]:
     output: dict[str, Any]
     try:
         execution = start_workflow(
@@ -158,7 +152,7 @@ def _problem_of_inputs(inputs: Any) -> str | None:
     if name == "webhookData" and not unknown:
         if not _is_webhook_data(inputs[name]):
             return "inputs: Invalid input"
-        return _unknown("inputs.webhookData", inputs[name], _WEBHOOK_FIELDS)
+        return _unknown("inputs.webhookData", inputs[name], {"method", "query", "body", "headers"})
     return _unknown("inputs", inputs, {name})
 
 
@@ -168,9 +162,9 @@ def _unknown(place: str, given: dict[str, Any], known: set[str]) -> str | None:
 
 
 def _is_webhook_data(data: dict[str, Any]) -> bool:
-    objects = [data.get(name, {}) for name in ("query", "headers", "body")]
+    query, headers, body = (data.get(name, {}) for name in ("query", "headers", "body"))
     return (
         data.get("method", "GET") in _METHODS
-        and all(isinstance(one, dict) for one in objects)
-        and all(isinstance(value, str) for one in objects[:2] for value in one.values())
+        and all(isinstance(part, dict) for part in (query, headers, body))
+        and all(isinstance(value, str) for value in (*query.values(), *headers.values()))
     )

@@ -1,7 +1,4 @@
-"""Projects and their members: ``/projects``.
-
-Folders of a project: ``/projects/{projectId}/folders``.
-"""
+"""Projects, their members and their folders: ``/projects``."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from airflow_provider_service.simulator._stores.projects import ADMIN_ROLE, ADMI
 from airflow_provider_service.simulator._validation import PAGING, Array, Body, Object, Param, Text, refuse
 
 _USERS = "/projects/{projectId}/users"
-_MEMBER = "/projects/{projectId}/users/{userId}"
+_MEMBER = f"{_USERS}/{{userId}}"
 _BODY = Body(required={"name": Text(min=1, max=255)}, closed=True, read_only=("id", "type"))
 _RELATION = Object(required={"userId": Text(min=1), "role": Text(min=1)})
 _ROLE = Body(required={"role": Text(min=1)})
@@ -66,8 +63,10 @@ def delete_project_user(call: Call) -> None:
     call.state.projects.remove_member(call.path["projectId"], call.path["userId"])
 
 
+# ---------------------------------------------------------------- folders
+
 _FOLDERS = "/projects/{projectId}/folders"
-_FOLDER = "/projects/{projectId}/folders/{folderId}"
+_FOLDER = f"{_FOLDERS}/{{folderId}}"
 _SORTS = tuple(f"{name}:{order}" for name in ("name", "createdAt", "updatedAt") for order in ("asc", "desc"))
 _NOT_A_SORT = f"request/query/sortBy must be equal to one of the allowed values: {', '.join(_SORTS)}"
 _LIST_QUERY = (
@@ -77,17 +76,17 @@ _LIST_QUERY = (
     Param("skip", "integer", min=0, message="request/query/skip Skip must be a valid number"),
     Param("take", "integer", min=0, message="request/query/take Take must be a valid number"),
 )
-_DELETE_QUERY = (Param("transferToFolderId"),)
 _CREATE = Body(required={"name": Text()}, optional={"parentFolderId": Text()}, closed=True)
 _UPDATE = Body(optional={"name": Text(), "parentFolderId": Text()}, closed=True, min_properties=1)
-_FILTERS = ("parentFolderId", "name", "tags", "excludeFolderIdAndDescendants")
 _folder_operation = partial(operation, feature="feat:folders")
 
 
 @_folder_operation("list_folders", "GET", _FOLDERS, scope="folder:list", family="lenient", query=_LIST_QUERY)
 def list_folders(call: Call) -> Any:
-    _refuse_unknown(call)
-    project_id = _project_id(call)
+    known = {param.name for param in _LIST_QUERY}
+    if unknown := [name for name in call.request.query_params if name not in known]:
+        raise refuse("request/query", f"Unrecognized key(s) in object: {', '.join(map(repr, unknown))}")
+    project_id = call.state.projects.get(call.path["projectId"])["id"]
     chosen = _filtered(call, call.state.folders.of_project(project_id), _decode(call, "filter", dict))
     selected = _decode(call, "select", list)
     if "sortBy" in call.query:
@@ -109,18 +108,12 @@ def _decode(call: Call, name: str, kind: type) -> Any:
     return value
 
 
-def _refuse_unknown(call: Call) -> None:
-    known = {param.name for param in _LIST_QUERY}
-    if unknown := [name for name in call.request.query_params if name not in known]:
-        raise refuse("request/query", f"Unrecognized key(s) in object: {', '.join(map(repr, unknown))}")
-
-
 def _filtered(
     call: Call, folders: Sequence[Mapping[str, Any]], wanted: Mapping[str, Any] | None
 ) -> Sequence[Mapping[str, Any]]:
     if not wanted:
         return folders
-    if any(key not in _FILTERS for key in wanted):
+    if not wanted.keys() <= {"parentFolderId", "name", "tags", "excludeFolderIdAndDescendants"}:
         raise refuse("request/query/filter", "Invalid filter fields")
     hidden: set[str] = set()
     if "excludeFolderIdAndDescendants" in wanted:
@@ -135,11 +128,6 @@ def _filtered(
         and str(wanted.get("name", "")).lower() in folder["name"].lower()
         and ("parentFolderId" not in wanted or (folder["parentFolderId"] or ROOT) == (wanted["parentFolderId"] or ROOT))
     ]
-
-
-def _project_id(call: Call) -> str:
-    project_id: str = call.state.projects.get(call.path["projectId"])["id"]
-    return project_id
 
 
 @_folder_operation("create_folder", "POST", _FOLDERS, scope="folder:create", family="strict", status=201, body=_CREATE)
@@ -166,7 +154,13 @@ def update_folder(call: Call) -> Any:
 
 
 @_folder_operation(
-    "delete_folder", "DELETE", _FOLDER, scope="folder:delete", family="strict", status=204, query=_DELETE_QUERY
+    "delete_folder",
+    "DELETE",
+    _FOLDER,
+    scope="folder:delete",
+    family="strict",
+    status=204,
+    query=(Param("transferToFolderId"),),
 )
 def delete_folder(call: Call) -> None:
     transfer_to = call.query.get("transferToFolderId")

@@ -1,9 +1,4 @@
-"""Users: ``/users``.
-
-Variables: ``/variables``.
-
-Tags: ``/tags``.
-"""
+"""Users, variables and tags: ``/users``, ``/variables`` and ``/tags``."""
 
 from __future__ import annotations
 
@@ -69,19 +64,16 @@ def change_user_role(call: Call) -> None:
     call.state.users.change_role(call.path["id"], call.body["newRoleName"])
 
 
-_VALUE = Text(max=1000)
-_READ_ONLY = ("id", "type")
-_CREATE = Body(
-    required={"key": Text(min=1, max=50, pattern="[A-Za-z_][A-Za-z0-9_]*"), "value": _VALUE},
+# ---------------------------------------------------------------- variables
+
+_variable = partial(Body, closed=True, read_only=("id", "type"))
+_CREATE = _variable(
+    required={"key": Text(min=1, max=50, pattern="[A-Za-z_][A-Za-z0-9_]*"), "value": Text(max=1000)},
     optional={"projectId": Text(max=36)},
-    closed=True,
-    read_only=_READ_ONLY,
 )
-_UPDATE = Body(
-    required={"key": Text(min=1, max=50, pattern="[A-Za-z0-9_]+"), "value": _VALUE},
+_UPDATE = _variable(
+    required={"key": Text(min=1, max=50, pattern="[A-Za-z0-9_]+"), "value": Text(max=1000)},
     optional={"projectId": Text(max=36, nullable=True)},
-    closed=True,
-    read_only=_READ_ONLY,
 )
 _QUERY = (*PAGING, Param("projectId"), Param("state", "enum", enum=("empty",)))
 _operation = partial(operation, family="lenient", feature="feat:variables")
@@ -90,8 +82,8 @@ _operation = partial(operation, family="lenient", feature="feat:variables")
 @_operation("list_variables", "GET", "/variables", scope="variable:list", query=_QUERY)
 def list_variables(call: Call) -> Any:
     store = call.state.variables
-    found = store.all(project_id=call.query.get("projectId"), empty=call.query.get("state") == "empty")
-    return page(call, found, shape=store.describe)
+    variables = store.all(project_id=call.query.get("projectId"), empty=call.query.get("state") == "empty")
+    return page(call, variables, shape=store.describe)
 
 
 @_operation("create_variable", "POST", "/variables", scope="variable:create", status=201, body=_CREATE)
@@ -101,15 +93,16 @@ def create_variable(call: Call) -> None:
 
 @_operation("update_variable", "PUT", "/variables/{id}", scope="variable:update", status=204, body=_UPDATE)
 def update_variable(call: Call) -> None:
-    place = call.state.variables.get(call.path["id"])["projectId"]
-    given = call.body
-    call.state.variables.update(call.path["id"], given["key"], given["value"], given.get("projectId", place))
+    place = call.body.get("projectId", call.state.variables.get(call.path["id"])["projectId"])
+    call.state.variables.update(call.path["id"], call.body["key"], call.body["value"], place)
 
 
 @_operation("delete_variable", "DELETE", "/variables/{id}", scope="variable:delete", status=204)
 def delete_variable(call: Call) -> None:
     call.state.variables.delete(call.path["id"])
 
+
+# ---------------------------------------------------------------- tags
 
 _BODY = Body(required={"name": Text()}, closed=True, read_only=("id", "createdAt", "updatedAt"))
 

@@ -1,7 +1,4 @@
-"""Production webhooks, which start runs. They are not part of the API and do not use its keys.
-
-Access to webhooks: the authentication of a webhook's node, and its refusals.
-"""
+"""Production webhooks, which start runs. They are not part of the API, and their nodes authenticate the callers."""
 
 from __future__ import annotations
 
@@ -9,8 +6,8 @@ import base64
 import hmac
 import json
 import uuid
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import parse_qs, parse_qsl, unquote
 
 from starlette.datastructures import Headers
@@ -21,7 +18,6 @@ from starlette.responses import Response
 from airflow_provider_service.simulator._engine.engine import Execution
 from airflow_provider_service.simulator._engine.expressions import ExpressionError, evaluate
 from airflow_provider_service.simulator._engine.nodes import RESPOND, WebhookAnswer
-from airflow_provider_service.simulator._engine.run import Snapshot
 from airflow_provider_service.simulator._gateway import (
     PAYLOAD_LIMIT,
     Upload,
@@ -29,113 +25,13 @@ from airflow_provider_service.simulator._gateway import (
     form_items,
     hold_open,
     json_response,
+    media_type,
     parse_json,
     read_body,
 )
 from airflow_provider_service.simulator._state import State
 from airflow_provider_service.simulator._stores.workflows import LiveWebhook
 from airflow_provider_service.simulator._validation import ApiError
-
-_ALGORITHMS = {"HS256": "sha256", "HS384": "sha384", "HS512": "sha512"}
-_MISSING = "Authorization is required!"
-_WRONG = "Authorization data is wrong!"
-
-
-class _DeniedError(Exception):
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.status = status
-
-
-class _Call(NamedTuple):
-    headers: Headers
-    now: float
-
-
-def refusal(request: Request, state: State, node: Mapping[str, Any]) -> WebhookAnswer | None:
-    """Check the call against the node's own authentication.
-
-    :return: the refusal, or None
-    :raises ApiError: 500 for an authentication that cannot be checked, so that it fails closed
-    """
-    kind = (node.get("parameters") or {}).get("authentication", "none")
-    if kind == "none":
-        return None
-    credential_type, check = _KINDS.get(kind, ("", _by_header))
-    reference = (node.get("credentials") or {}).get(credential_type) or {}
-    if state.credentials.find(reference.get("id", "")) is None:
-        raise ApiError(500, "No authentication data defined on node!", code=0)
-    try:
-        check(_Call(request.headers, state.clock.now().timestamp()), state.credentials.data(reference["id"]))
-    except _DeniedError as denied:
-        return WebhookAnswer(denied.status, str(denied).encode(), {"WWW-Authenticate": 'Basic realm="Webhook"'})
-    return None
-
-
-def _by_header(call: _Call, expected: Mapping[str, Any]) -> None:
-    if not _same(call.headers.get(str(expected.get("name", ""))), expected.get("value")):
-        raise _DeniedError(403, _WRONG)
-
-
-def _by_bearer(call: _Call, expected: Mapping[str, Any]) -> None:
-    if not _same(call.headers.get("authorization"), f"Bearer {expected.get('token')}"):
-        raise _DeniedError(403, _WRONG)
-
-
-def _by_password(call: _Call, expected: Mapping[str, Any]) -> None:
-    scheme, _, encoded = call.headers.get("authorization", "").partition(" ")
-    try:
-        given = base64.b64decode(encoded, validate=True).decode() if scheme.lower() == "basic" else ""
-    except ValueError:
-        given = ""
-    if ":" not in given:
-        raise _DeniedError(401, _MISSING)
-    if not _same(given, f"{expected.get('user')}:{expected.get('password')}"):
-        raise _DeniedError(401, "Authentication data is wrong!")
-
-
-def _by_token(call: _Call, expected: Mapping[str, Any]) -> None:
-    token = call.headers.get("authorization", "").partition(" ")[2]
-    if not token:
-        raise _DeniedError(401, "No token provided")
-    parts = token.split(".")
-    if len(parts) != 3:
-        raise _DeniedError(403, "jwt malformed")
-    try:
-        header, claims = (json.loads(_decoded(part)) for part in parts[:2])
-    except ValueError:
-        raise _DeniedError(403, "invalid token") from None
-    algorithm = expected.get("algorithm", "HS256")
-    if not isinstance(header, dict) or not isinstance(claims, dict):
-        raise _DeniedError(403, "invalid token")
-    if header.get("alg") != algorithm or algorithm not in _ALGORITHMS:
-        raise _DeniedError(403, "invalid algorithm")
-    signed = hmac.digest(
-        str(expected.get("secret", "")).encode(), token.rpartition(".")[0].encode(), _ALGORITHMS[algorithm]
-    )
-    if not hmac.compare_digest(base64.urlsafe_b64encode(signed).rstrip(b"="), parts[2].encode()):
-        raise _DeniedError(403, "invalid signature")
-    if claims.get("nbf", call.now) > call.now:
-        raise _DeniedError(403, "jwt not active")
-    if claims.get("exp", call.now + 1) <= call.now:
-        raise _DeniedError(403, "jwt expired")
-
-
-def _decoded(part: str) -> bytes:
-    return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
-
-
-def _same(given: str | None, expected: Any) -> bool:
-    return given is not None and hmac.compare_digest(given.encode(), str(expected).encode())
-
-
-_KINDS: dict[str, tuple[str, Callable[[_Call, Mapping[str, Any]], None]]] = {
-    "basicAuth": ("httpBasicAuth", _by_password),
-    "bearerAuth": ("httpBearerAuth", _by_bearer),
-    "headerAuth": ("httpHeaderAuth", _by_header),
-    "jwtAuth": ("jwtAuth", _by_token),
-}
-
 
 _HINT = (
     "The workflow must be active for a production URL to run successfully. You can activate the workflow using the "
@@ -148,17 +44,15 @@ _TEST_HINT = (
 )
 _FORM = "multipart/form-data"
 FORM_LIMIT = 200 * 1024 * 1024
-_FAILED = WebhookAnswer(500, {"message": "Error in workflow"})
 _INTERRUPTED = WebhookAnswer(500, {"code": 0, "message": "There was a problem executing the workflow"})
 
 
 async def answer_webhook(request: Request, state: State) -> Response:
     """Start the workflow that listens here, and answer as its webhook node specifies."""
-    is_form = _media_type(request) == _FORM
+    is_form = media_type(request) == _FORM
     content = await read_body(request, FORM_LIMIT if is_form else PAYLOAD_LIMIT)
     if isinstance(content, Response) and is_form:
-        message = "The submitted form data exceeds the allowed size."
-        return error_response(ApiError(413, message, code=413))
+        return error_response(ApiError(413, "The submitted form data exceeds the allowed size.", code=413))
     if isinstance(content, Response):
         # Too large; the service answers as it does for a run that was interrupted.
         return _respond(_INTERRUPTED)
@@ -166,7 +60,7 @@ async def answer_webhook(request: Request, state: State) -> Response:
     path = unquote(request.path_params["path"]).strip("/")
     try:
         live = _find(state, request.method, path)
-        answer = refusal(request, state, live.node)
+        answer = _refusal(request, state, live.node)
         if answer is None:
             item = await _trigger_item(request, state, live, content)
             answer = await _run(request, state, live, item)
@@ -183,46 +77,126 @@ async def answer_test_webhook(request: Request) -> Response:
 
 
 def _respond(answer: WebhookAnswer) -> Response:
-    if answer.body is None:
-        return Response(None, answer.status, dict(answer.headers))
-    if isinstance(answer.body, bytes):  # without a type
+    if answer.body is None or isinstance(answer.body, bytes):  # without a type
         return Response(answer.body, answer.status, dict(answer.headers))
     if isinstance(answer.body, str) and answer.media_type is not None:
         return Response(answer.body, answer.status, dict(answer.headers), media_type=answer.media_type)
     return json_response(answer.status, answer.body, answer.headers)
 
 
-# ---------------------------------------------------------------- who answers
-
-
 def _find(state: State, method: str, path: str) -> LiveWebhook:
     live = state.workflows.webhooks.find(method, path)
     if live is not None:
         return live
-    others = state.workflows.webhooks.methods(path)
+    other_methods = " or ".join(state.workflows.webhooks.methods(path))
     message = f'The requested webhook "{method} {path}" is not registered.'
-    if others:
-        wanted = " or ".join(others)
-        message = f"This webhook is not registered for {method} requests. Did you mean to make a {wanted} request?"
+    if other_methods:
+        message = (
+            f"This webhook is not registered for {method} requests. Did you mean to make a {other_methods} request?"
+        )
     raise ApiError(404, message, code=404, hint=_HINT)
+
+
+# ---------------------------------------------------------------- who may call
+
+_CREDENTIAL_TYPES = {
+    "basicAuth": "httpBasicAuth",
+    "bearerAuth": "httpBearerAuth",
+    "headerAuth": "httpHeaderAuth",
+    "jwtAuth": "jwtAuth",
+}
+_ALGORITHMS = {"HS256": "sha256", "HS384": "sha384", "HS512": "sha512"}
+
+
+class _DeniedError(Exception):
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+def _refusal(request: Request, state: State, node: Mapping[str, Any]) -> WebhookAnswer | None:
+    """How the node's own authentication refuses the call; None if it does not. What cannot be checked is refused."""
+    kind = (node.get("parameters") or {}).get("authentication", "none")
+    if kind == "none":
+        return None
+    reference = (node.get("credentials") or {}).get(_CREDENTIAL_TYPES.get(kind, "")) or {}
+    if state.credentials.find(reference.get("id", "")) is None:
+        raise ApiError(500, "No authentication data defined on node!", code=0)
+    try:
+        _check(kind, request.headers, state.credentials.data(reference["id"]), state.clock.now().timestamp())
+    except _DeniedError as denied:
+        return WebhookAnswer(denied.status, str(denied).encode(), {"WWW-Authenticate": 'Basic realm="Webhook"'})
+    return None
+
+
+def _check(kind: str, headers: Headers, expected: Mapping[str, Any], now: float) -> None:
+    authorization = headers.get("authorization", "")
+    if kind == "basicAuth":
+        _check_password(authorization, expected)
+    elif kind == "jwtAuth":
+        _check_token(authorization.partition(" ")[2], expected, now)
+    elif kind == "bearerAuth":
+        if not _same(authorization, f"Bearer {expected.get('token')}"):
+            raise _DeniedError(403, "Authorization data is wrong!")
+    elif not _same(headers.get(str(expected.get("name", ""))), expected.get("value")):
+        raise _DeniedError(403, "Authorization data is wrong!")
+
+
+def _check_password(authorization: str, expected: Mapping[str, Any]) -> None:
+    scheme, _, encoded = authorization.partition(" ")
+    try:
+        user_and_password = base64.b64decode(encoded, validate=True).decode() if scheme.lower() == "basic" else ""
+    except ValueError:
+        user_and_password = ""
+    if ":" not in user_and_password:
+        raise _DeniedError(401, "Authorization is required!")
+    if not _same(user_and_password, f"{expected.get('user')}:{expected.get('password')}"):
+        raise _DeniedError(401, "Authentication data is wrong!")
+
+
+def _check_token(token: str, expected: Mapping[str, Any], now: float) -> None:
+    if not token:
+        raise _DeniedError(401, "No token provided")
+    parts = token.split(".")
+    if len(parts) != 3:
+        raise _DeniedError(403, "jwt malformed")
+    try:
+        header, claims = (json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))) for part in parts[:2])
+    except ValueError:
+        raise _DeniedError(403, "invalid token") from None
+    algorithm = expected.get("algorithm", "HS256")
+    if not isinstance(header, dict) or not isinstance(claims, dict):
+        raise _DeniedError(403, "invalid token")
+    if header.get("alg") != algorithm or algorithm not in _ALGORITHMS:
+        raise _DeniedError(403, "invalid algorithm")
+    signed = hmac.digest(
+        str(expected.get("secret", "")).encode(), token.rpartition(".")[0].encode(), _ALGORITHMS[algorithm]
+    )
+    if not hmac.compare_digest(base64.urlsafe_b64encode(signed).rstrip(b"="), parts[2].encode()):
+        raise _DeniedError(403, "invalid signature")
+    if claims.get("nbf", now) > now:
+        raise _DeniedError(403, "jwt not active")
+    if claims.get("exp", now + 1) <= now:
+        raise _DeniedError(403, "jwt expired")
+
+
+def _same(given: str | None, expected: Any) -> bool:
+    return given is not None and hmac.compare_digest(given.encode(), str(expected).encode())
 
 
 # ---------------------------------------------------------------- input
 
 
 async def _trigger_item(request: Request, state: State, live: LiveWebhook, content: bytes) -> dict[str, Any]:
-    query = {
-        name: values[0] if len(values) == 1 else values
-        for name, values in parse_qs(request.scope["query_string"].decode("latin-1"), keep_blank_values=True).items()
-    }
-    body = await _read_input(request, content)
+    query = parse_qs(request.scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    body = _read_input(request, content)
     binary: dict[str, Any] = {}
-    if _media_type(request) == _FORM:
+    if media_type(request) == _FORM:
         body, binary = await _read_files(request, content, live)
     item = {
         "headers": dict(request.headers),
         "params": live.params,
-        "query": query,
+        "query": {name: values[0] if len(values) == 1 else values for name, values in query.items()},
         "body": body,
         "webhookUrl": f"{state.base_url}/webhook/{live.address}",
         "executionMode": "production",
@@ -233,19 +207,22 @@ async def _trigger_item(request: Request, state: State, live: LiveWebhook, conte
 async def _read_files(
     request: Request, content: bytes, live: LiveWebhook
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """The text fields of a form, and its files as the binary data of an item.
-
-    :raises ApiError: 400 for a body that is not a form
-    """
+    """The text fields of a form, and its files as the binary data of an item."""
     try:
         parts = await form_items(request, content)
     except HTTPException as error:
         raise ApiError(400, "The submitted form data could not be parsed.", code=400) from error
     wanted = ((live.node.get("parameters") or {}).get("options") or {}).get("binaryPropertyName")
-    files = [(name, one) for name, one in parts if not isinstance(one, str)]
-    names = [f"{wanted}{count}" if wanted else name.removesuffix("[]") for count, (name, _) in enumerate(files)]
-    binary = {name: _binary(one, live.workflow_id) for name, (_, one) in zip(names, files, strict=True)}
-    return {name: one for name, one in parts if isinstance(one, str)}, binary
+    fields: dict[str, Any] = {}
+    binary: dict[str, dict[str, Any]] = {}
+    files = 0
+    for name, part in parts:
+        if isinstance(part, str):
+            fields[name] = part
+        else:
+            binary[f"{wanted}{files}" if wanted else name.removesuffix("[]")] = _binary(part, live.workflow_id)
+            files += 1
+    return fields, binary
 
 
 def _binary(file: Upload, workflow_id: str) -> dict[str, Any]:
@@ -266,24 +243,17 @@ def _binary(file: Upload, workflow_id: str) -> dict[str, Any]:
     }
 
 
-def _media_type(request: Request) -> str:
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-async def _read_input(request: Request, content: bytes) -> Any:
-    """Read a body according to its media type; text stays text.
-
-    :raises ApiError: 422 for malformed JSON
-    """
-    media_type = _media_type(request)
-    if not content or media_type == _FORM:
+def _read_input(request: Request, content: bytes) -> Any:
+    """Read a body according to its media type; text stays text."""
+    kind = media_type(request)
+    if not content or kind == _FORM:
         return {}
-    if media_type == "application/json":
+    if kind == "application/json":
         try:
             return parse_json(content)
         except ValueError as error:
             raise ApiError(422, "Failed to parse request body", code=422) from error
-    if media_type == "application/x-www-form-urlencoded":
+    if kind == "application/x-www-form-urlencoded":
         return dict(parse_qsl(content.decode("utf-8", "replace"), keep_blank_values=True))
     return content.decode("utf-8", "replace")
 
@@ -297,34 +267,26 @@ async def _run(request: Request, state: State, live: LiveWebhook, item: dict[str
     parameters = live.node.get("parameters") or {}
     mode = parameters.get("responseMode", "onReceived")
     items = [item]
-    if mode == "responseNode" and not _has_respond_node(snapshot):
+    may_respond = any(node["type"] == RESPOND and not node.get("disabled") for node in snapshot.nodes)
+    if mode == "responseNode" and not may_respond:
         message = "No Respond to Webhook node found in the workflow"
         state.engine.refuse(snapshot, live.node, items, workflow.project_id, message=message)
         return WebhookAnswer(500, {"code": 0, "message": message})
     execution = state.engine.start(snapshot, live.node, items, workflow.project_id, mode="webhook", output=live.output)
     if mode == "onReceived" and state.queue_mode:
         return WebhookAnswer(_status_code(parameters), _received(execution, item["json"], parameters))
-    # With a concurrency limit even "respond immediately" waits for a free slot.
-    await hold_open(request, state, lambda: execution.status != "new" and not _never_began(execution))
+    # With a concurrency limit even "respond immediately" waits for a free slot. If the run is stopped or deleted in the
+    # queue, the caller is left without an answer.
+    await hold_open(request, state, lambda: execution.status != "new" and execution.started_at is not None)
     if mode == "responseNode":
         await hold_open(request, state, lambda: execution.run.answer is not None or not execution.in_progress)
-        return execution.run.answer or _ended(
-            execution, WebhookAnswer(200, {"message": "Workflow executed successfully"})
-        )
+        executed = WebhookAnswer(200, {"message": "Workflow executed successfully"})
+        return execution.run.answer or _ended(execution, executed)
     status = _status_code(parameters)
     if mode == "lastNode":
         await hold_open(request, state, lambda: not execution.in_progress)
         return _ended(execution, _last_node_answer(execution, parameters, status))
     return WebhookAnswer(status, _received(execution, item["json"], parameters))
-
-
-def _never_began(execution: Execution) -> bool:
-    """Whether the run was stopped or deleted in the queue; the service then leaves the caller without an answer."""
-    return execution.started_at is None
-
-
-def _has_respond_node(snapshot: Snapshot) -> bool:
-    return any(node["type"] == RESPOND and not node.get("disabled") for node in snapshot.nodes)
 
 
 def _status_code(parameters: dict[str, Any]) -> int:
@@ -349,7 +311,7 @@ def _received(execution: Execution, item: dict[str, Any], parameters: dict[str, 
 
 def _ended(execution: Execution, answer: WebhookAnswer) -> WebhookAnswer:
     if execution.status == "error":
-        return _FAILED
+        return WebhookAnswer(500, {"message": "Error in workflow"})
     return answer if execution.status in ("success", "waiting") else _INTERRUPTED
 
 

@@ -1,9 +1,4 @@
-"""Workflows: drafts, publishing, versions and tags.
-
-What the bodies of workflow operations may contain.
-
-Workflows and their versions as JSON.
-"""
+"""Workflows: what their bodies may contain, their JSON, and the operations on drafts, versions and tags."""
 
 from __future__ import annotations
 
@@ -17,7 +12,6 @@ from airflow_provider_service.simulator._stores.folders import ROOT
 from airflow_provider_service.simulator._stores.workflows import Version, Workflow
 from airflow_provider_service.simulator._validation import (
     PAGING,
-    Any_,
     ApiError,
     Array,
     Body,
@@ -31,7 +25,6 @@ from airflow_provider_service.simulator._validation import (
     is_at_least,
 )
 
-_MOST_PINNED_DATA = 12 << 20  # bytes
 _SAVE = Enum(("all", "none", "DEFAULT"))
 
 _SETTINGS = Object(
@@ -46,7 +39,7 @@ _SETTINGS = Object(
         "saveDataSuccessExecution": _SAVE,
         "saveDataErrorExecution": _SAVE,
         "saveManualExecutions": Boolean(),
-        "saveExecutionProgress": Any_(),
+        "saveExecutionProgress": Field(),
         "timeSavedMode": Enum(("fixed", "dynamic")),
         "timeSavedPerExecution": Number(),
         "redactionPolicy": Text(),
@@ -82,7 +75,7 @@ _NODE = Object(
         "color": Text(),
         "rewireOutputLogTo": Text(),
         "extendsCredential": Text(),
-        "customTelemetryTags": Any_(),
+        "customTelemetryTags": Field(),
     },
     read_only=("createdAt", "updatedAt"),
 )
@@ -94,7 +87,7 @@ _REQUIRED: dict[str, Field] = {
     "settings": _SETTINGS,
 }
 _OPTIONAL: dict[str, Field] = {
-    "staticData": Any_(),
+    "staticData": Field(),
     "pinData": Object(nullable=True),
     "nodeGroups": Array(),
     "shared": Array(),
@@ -115,23 +108,14 @@ _READ_ONLY = (
     "versionId",
 )
 
-CREATE_BODY = Body(required=_REQUIRED, optional={**_OPTIONAL, "projectId": Text()}, closed=True, read_only=_READ_ONLY)
-UPDATE_BODY = Body(
-    required=_REQUIRED,
-    optional={**_OPTIONAL, "description": Text(nullable=True)},
-    closed=True,
-    read_only=_READ_ONLY,
-)
+_body = partial(Body, required=_REQUIRED, closed=True, read_only=_READ_ONLY)
+CREATE_BODY = _body(optional={**_OPTIONAL, "projectId": Text()})
+UPDATE_BODY = _body(optional={**_OPTIONAL, "description": Text(nullable=True)})
 PUBLISH_BODY = Body(optional={"versionId": Text(), "name": Text(), "description": Text()}, required_body=False)
-TAGS_BODY = Body(required={"id": Text()}, array=True)
 
 
 def check_structure(body: dict[str, Any], version: str) -> None:
-    """Refuse nodes that cannot be placed or told apart, connections that lead nowhere, and too much pinned data.
-
-    :param version: of the simulated service
-    :raises ApiError: a 400 that names every fault
-    """
+    """Refuse nodes that cannot be placed or told apart, connections that lead nowhere, and too much pinned data."""
     faults = [
         f"nodes[{index}].{name} (invalid_type): Required"
         for index, node in enumerate(body["nodes"])
@@ -144,8 +128,8 @@ def check_structure(body: dict[str, Any], version: str) -> None:
     if faults:
         raise ApiError(400, f"Workflow structure is invalid. {'; '.join(faults)}")
     pinned = json.dumps(body.get("pinData"), ensure_ascii=False, separators=(",", ":"))
-    if len(pinned.encode()) > _MOST_PINNED_DATA:
-        raise ApiError(400, f"Pinned data exceeds the maximum allowed size of {_MOST_PINNED_DATA >> 20} MB")
+    if len(pinned.encode()) > 12 << 20:
+        raise ApiError(400, "Pinned data exceeds the maximum allowed size of 12 MB")
 
 
 def _malformed(index: int, node: dict[str, Any]) -> list[str]:
@@ -200,18 +184,33 @@ def _targets(by_kind: Any) -> list[Any]:
     outputs_by_kind: list[Any] = list(by_kind.values()) if isinstance(by_kind, dict) else [None]
     if not all(isinstance(outputs, list) for outputs in outputs_by_kind):
         return [None]
-    found: list[Any] = []
+    names: list[Any] = []
     for output in (output for outputs in outputs_by_kind for output in outputs if output is not None):
-        ends = output if isinstance(output, list) else [None]
-        found += [end.get("node") if isinstance(end, dict) else None for end in ends]
-    return found
+        targets = output if isinstance(output, list) else [None]
+        names += [target.get("node") if isinstance(target, dict) else None for target in targets]
+    return names
+
+
+# ---------------------------------------------------------------- JSON
 
 
 def workflow_json(state: State, workflow: Workflow, *, pinned: bool = True) -> dict[str, Any]:
-    """The whole workflow.
-
-    :param pinned: include ``pinData``
-    """
+    active_version = None
+    if workflow.active_version is not None:
+        history = workflow.active_version.publish_history
+        active_version = {
+            **version_json(workflow.active_version),
+            "autosaved": False,
+            "workflowPublishHistory": history,
+        }
+    shared = {
+        "updatedAt": workflow.shared_at,
+        "createdAt": workflow.shared_at,
+        "role": "workflow:owner",
+        "workflowId": workflow.id,
+        "projectId": workflow.project_id,
+        "project": state.projects.find(workflow.project_id),
+    }
     answer = {
         "updatedAt": workflow.updated_at,
         "createdAt": workflow.created_at,
@@ -227,13 +226,13 @@ def workflow_json(state: State, workflow: Workflow, *, pinned: bool = True) -> d
         "staticData": workflow.static_data,
         "meta": workflow.meta,
         "versionId": workflow.version_id,
-        "activeVersionId": workflow.active_version.version_id if workflow.active_version else None,
+        "activeVersionId": active_version["versionId"] if active_version else None,
         "versionCounter": workflow.version_counter,
         "triggerCount": workflow.trigger_count,
         "sourceWorkflowId": None,
-        "shared": [_shared(state, workflow)],
+        "shared": [shared],
         "tags": state.workflows.tags_of(workflow),
-        "activeVersion": _active_version(workflow),
+        "activeVersion": active_version,
     }
     if pinned:
         answer["pinData"] = workflow.pin_data
@@ -259,24 +258,6 @@ def workflow_without(state: State, workflow: Workflow, *names: str) -> dict[str,
     return {name: value for name, value in workflow_json(state, workflow).items() if name not in names}
 
 
-def _shared(state: State, workflow: Workflow) -> dict[str, Any]:
-    return {
-        "updatedAt": workflow.shared_at,
-        "createdAt": workflow.shared_at,
-        "role": "workflow:owner",
-        "workflowId": workflow.id,
-        "projectId": workflow.project_id,
-        "project": state.projects.find(workflow.project_id),
-    }
-
-
-def _active_version(workflow: Workflow) -> dict[str, Any] | None:
-    version = workflow.active_version
-    if version is None:
-        return None
-    return {**version_json(version), "autosaved": False, "workflowPublishHistory": version.publish_history}
-
-
 def version_summary(version: Version) -> dict[str, Any]:
     """The version as the history shows it."""
     return {
@@ -291,7 +272,6 @@ def version_summary(version: Version) -> dict[str, Any]:
 
 
 def version_json(version: Version) -> dict[str, Any]:
-    """The version with its nodes."""
     return {
         **version_summary(version),
         "nodes": version.nodes,
@@ -300,22 +280,19 @@ def version_json(version: Version) -> dict[str, Any]:
     }
 
 
+# ---------------------------------------------------------------- drafts
+
 _WORKFLOW = "/workflows/{workflowId}"
 _EXCLUDE_PINNED_DATA = Param("excludePinnedData", "boolean")
 _ACTIVATION_DEPRECATED = {"Deprecation": "@1784764800"}
 _VERSION_DEPRECATED = {"Deprecation": "@1787702400"}
+_MAY_NOT = "You do not have permission to {} this workflow. Ask the owner to share it with you."
+_TAGS = Body(required={"id": Text()}, array=True)
 _operation = partial(operation, family="lenient")
-
-
-def _may_not(verb: str) -> str:
-    return f"You do not have permission to {verb} this workflow. Ask the owner to share it with you."
 
 
 def _workflow(call: Call, *, missing: str = "Not Found") -> Workflow:
     return call.state.workflows.get(call.path["workflowId"], missing=missing)
-
-
-# ---------------------------------------------------------------- drafts
 
 
 @_operation(
@@ -334,10 +311,9 @@ def _workflow(call: Call, *, missing: str = "Not Found") -> Workflow:
     ),
 )
 def list_workflows(call: Call) -> dict[str, Any]:
-    """Every workflow that matches all filters, including archived ones."""
     pinned = not call.query.get("excludePinnedData", False)
-    found = [workflow for workflow in call.state.workflows.all() if _matches(call, workflow)]
-    return page(call, found, shape=lambda workflow: workflow_item(call.state, workflow, pinned=pinned))
+    matching = [workflow for workflow in call.state.workflows.all() if _matches(call, workflow)]
+    return page(call, matching, shape=lambda workflow: workflow_item(call.state, workflow, pinned=pinned))
 
 
 def _matches(call: Call, workflow: Workflow) -> bool:
@@ -354,7 +330,6 @@ def _matches(call: Call, workflow: Workflow) -> bool:
 
 @_operation("create_workflow", "POST", "/workflows", scope="workflow:create", body=CREATE_BODY)
 def create_workflow(call: Call) -> dict[str, Any]:
-    """Create an inactive workflow."""
     check_structure(call.body, call.state.version)
     project_id = call.body.get("projectId") or call.state.personal_project_id
     call.state.projects.get(project_id)
@@ -373,7 +348,6 @@ def _folder(state: State, project_id: str, body: dict[str, Any]) -> dict[str, An
 
 @_operation("get_workflow", "GET", _WORKFLOW, scope="workflow:read", query=(_EXCLUDE_PINNED_DATA,))
 def get_workflow(call: Call) -> dict[str, Any]:
-    """One workflow."""
     return workflow_json(call.state, _workflow(call), pinned=not call.query.get("excludePinnedData", False))
 
 
@@ -387,14 +361,14 @@ def get_workflow(call: Call) -> dict[str, Any]:
 )
 def update_workflow(call: Call) -> dict[str, Any]:
     """Replace the draft and, when the workflow is active, publish it."""
-    workflow = _workflow(call, missing=_may_not("update"))
+    workflow = _workflow(call, missing=_MAY_NOT.format("update"))
     if workflow.is_archived:
         raise ApiError(400, "Cannot update an archived workflow.")
     check_structure(call.body, call.state.version)
     _folder(call.state, workflow.project_id, call.body)
     call.state.workflows.update(workflow, call.body)
     if workflow.active and call.query.get("publishIfActive", True):
-        if not call.allows("workflow:activate"):
+        if not call.key.allows("workflow:activate"):
             raise ApiError(
                 403,
                 "Your change was saved as a draft. Publishing it requires the workflow:activate scope.",
@@ -407,7 +381,6 @@ def update_workflow(call: Call) -> dict[str, Any]:
 
 @_operation("delete_workflow", "DELETE", _WORKFLOW, scope="workflow:delete")
 def delete_workflow(call: Call) -> dict[str, Any]:
-    """Delete a workflow with its executions."""
     workflow = _workflow(call)
     call.state.workflows.delete(workflow)
     return workflow_without(call.state, workflow, "tags", "activeVersion")
@@ -415,7 +388,6 @@ def delete_workflow(call: Call) -> dict[str, Any]:
 
 @_operation("archive_workflow", "POST", f"{_WORKFLOW}/archive", scope="workflow:delete")
 def archive_workflow(call: Call) -> dict[str, Any]:
-    """Unpublish and archive a workflow."""
     workflow = _workflow(call, missing="Workflow not found")
     call.state.workflows.archive(workflow)
     return workflow_without(call.state, workflow, "tags")
@@ -423,7 +395,6 @@ def archive_workflow(call: Call) -> dict[str, Any]:
 
 @_operation("unarchive_workflow", "POST", f"{_WORKFLOW}/unarchive", scope="workflow:delete")
 def unarchive_workflow(call: Call) -> dict[str, Any]:
-    """Restore a workflow from the archive."""
     workflow = _workflow(call, missing="Workflow not found")
     call.state.workflows.unarchive(workflow)
     return workflow_without(call.state, workflow, "tags")
@@ -438,7 +409,6 @@ def unarchive_workflow(call: Call) -> dict[str, Any]:
     body=Body(required={"destinationProjectId": Text()}),
 )
 def transfer_workflow(call: Call) -> None:
-    """Move a workflow to another project."""
     call.state.workflows.transfer(_workflow(call), call.body["destinationProjectId"])
 
 
@@ -447,12 +417,9 @@ def transfer_workflow(call: Call) -> None:
 
 @_operation("publish_workflow", "POST", f"{_WORKFLOW}/publish", scope="workflow:activate", body=PUBLISH_BODY)
 def publish_workflow(call: Call) -> dict[str, Any]:
-    """Publish a version."""
-    workflow = _workflow(call, missing=_may_not("activate"))
-    body = call.body
-    call.state.workflows.publish(
-        workflow, body.get("versionId"), name=body.get("name"), description=body.get("description")
-    )
+    workflow = _workflow(call, missing=_MAY_NOT.format("activate"))
+    name, description = call.body.get("name"), call.body.get("description")
+    call.state.workflows.publish(workflow, call.body.get("versionId"), name=name, description=description)
     return workflow_without(call.state, workflow, "tags", "shared")
 
 
@@ -464,8 +431,7 @@ def activate_workflow(call: Call) -> Reply:
 
 @_operation("unpublish_workflow", "POST", f"{_WORKFLOW}/unpublish", scope="workflow:deactivate")
 def unpublish_workflow(call: Call) -> dict[str, Any]:
-    """Take a workflow out of production."""
-    workflow = _workflow(call, missing=_may_not("deactivate"))
+    workflow = _workflow(call, missing=_MAY_NOT.format("deactivate"))
     call.state.workflows.unpublish(workflow)
     return workflow_without(call.state, workflow, "tags")
 
@@ -481,22 +447,16 @@ def deactivate_workflow(call: Call) -> Reply:
 
 @_operation("list_workflow_history", "GET", f"{_WORKFLOW}/history", scope="workflow:read", query=PAGING)
 def list_workflow_history(call: Call) -> dict[str, Any]:
-    """The versions, newest first."""
     return page(call, list(reversed(_workflow(call).versions.values())), shape=version_summary)
 
 
 @_operation("get_workflow_version", "GET", f"{_WORKFLOW}/versions/{{workflowVersionId}}", scope="workflow:read")
 def get_workflow_version(call: Call) -> dict[str, Any]:
-    """One version with its nodes."""
     return _version(call, call.path["workflowId"], call.path["workflowVersionId"])
 
 
 @operation(
-    "get_workflow_version_deprecated",
-    "GET",
-    "/workflows/{id}/{versionId}",
-    scope="workflow:read",
-    family="strict",
+    "get_workflow_version_deprecated", "GET", "/workflows/{id}/{versionId}", scope="workflow:read", family="strict"
 )
 def get_workflow_version_deprecated(call: Call) -> Reply:
     """The deprecated path of a version."""
@@ -515,13 +475,11 @@ def _version(call: Call, workflow_id: str, version_id: str) -> dict[str, Any]:
 
 @_operation("list_workflow_tags", "GET", f"{_WORKFLOW}/tags", scope="workflowTags:list")
 def list_workflow_tags(call: Call) -> list[dict[str, Any]]:
-    """The tags of a workflow."""
     return call.state.workflows.tags_of(_workflow(call))
 
 
-@_operation("update_workflow_tags", "PUT", f"{_WORKFLOW}/tags", scope="workflowTags:update", body=TAGS_BODY)
+@_operation("update_workflow_tags", "PUT", f"{_WORKFLOW}/tags", scope="workflowTags:update", body=_TAGS)
 def update_workflow_tags(call: Call) -> list[dict[str, Any]]:
-    """Replace the tags of a workflow."""
     workflow = _workflow(call)
     call.state.workflows.set_tags(workflow, [tag["id"] for tag in call.body])
     return call.state.workflows.tags_of(workflow)

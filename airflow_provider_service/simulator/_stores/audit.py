@@ -1,7 +1,4 @@
-"""The security audit of the service's contents.
-
-Community packages: node packages that may be installed if they are vetted.
-"""
+"""The security audit of the service's contents, and the community packages that may be installed if they are vetted."""
 
 from __future__ import annotations
 
@@ -18,7 +15,6 @@ from airflow_provider_service.simulator._stores.workflows import Workflow, Workf
 from airflow_provider_service.simulator._validation import ApiError
 
 CATEGORIES = ("credentials", "database", "nodes", "filesystem", "instance")
-DAYS_ABANDONED = 90
 
 _RISKY_NODES = ("code", "executeCommand", "ftp", "function", "functionItem", "httpRequest", "ssh")
 _FILE_NODES = ("readBinaryFile", "readBinaryFiles", "readPdf", "spreadsheetFile", "writeBinaryFile")
@@ -47,9 +43,8 @@ class AuditStore:
         """Create the reports of the categories (none: all), by title; ``[]`` if there are no findings."""
         if self.reports is not None:
             return self.reports
-        days = DAYS_ABANDONED if days_abandoned is None else days_abandoned
-        found = {
-            "credentials": lambda: self._needless_credentials(days),
+        reporters = {
+            "credentials": lambda: self._needless_credentials(90 if days_abandoned is None else days_abandoned),
             "database": self._queries,
             "nodes": lambda: self._node_section("Official risky nodes", _RISKY_NODES),
             "filesystem": lambda: self._node_section("Nodes that interact with the filesystem", _FILE_NODES),
@@ -58,7 +53,7 @@ class AuditStore:
         reports = {
             f"{category.capitalize()} Risk Report": {"risk": category, "sections": sections}
             for category in categories or CATEGORIES
-            if (sections := found[category]())
+            if (sections := reporters[category]())
         }
         return reports or []
 
@@ -70,15 +65,16 @@ class AuditStore:
         recent = {run.workflow_id for run in self._executions if run.created_at >= since}
         uses = {
             "Credentials not used in any workflow": workflows,
-            "Credentials not used in any active workflow": [known for known in workflows if known.active],
-            "Credentials not used in recently executed workflows": [w for w in workflows if w.id in recent],
+            "Credentials not used in any active workflow": filter(lambda workflow: workflow.active, workflows),
+            "Credentials not used in recently executed workflows": filter(
+                lambda workflow: workflow.id in recent, workflows
+            ),
         }
-        sections = []
-        for title, users in uses.items():
-            unused = self._unused_credentials(users)
-            if unused:
-                sections.append(_section(title, "Nothing needs these credentials.", "Delete them.", unused))
-        return sections
+        return [
+            _section(title, "Nothing needs these credentials.", "Delete them.", unused)
+            for title, users in uses.items()
+            if (unused := self._unused_credentials(users))
+        ]
 
     def _unused_credentials(self, workflows: Iterable[Workflow]) -> list[dict[str, Any]]:
         used = {
@@ -97,8 +93,8 @@ class AuditStore:
     # ------------------------------------------------------------ nodes
 
     def _node_section(self, title: str, kinds: Sequence[str]) -> list[dict[str, Any]]:
-        found = [_place(workflow, node) for workflow, node in self._nodes() if _kind(node) in kinds]
-        return [_section(title, "These nodes can do harm.", "Check that each is needed.", found)] if found else []
+        places = [_place(workflow, node) for workflow, node in self._nodes() if _kind(node) in kinds]
+        return [_section(title, "These nodes can do harm.", "Check that each is needed.", places)] if places else []
 
     def _nodes(self) -> Iterator[tuple[Workflow, dict[str, Any]]]:
         for workflow in self._workflows.all():
@@ -111,22 +107,25 @@ class AuditStore:
             for workflow, node in self._nodes()
             if _kind(node) in _DATABASE_NODES and (node.get("parameters") or {}).get("operation") == "executeQuery"
         ]
-        with_fields = [(fields, place) for kind, fields, place in queries if kind in _DATABASES_WITH_PARAMETERS]
-        given = [((fields.get("additionalFields") or {}).get("queryParams"), place) for fields, place in with_fields]
-        found = {
+        query_parameters = [
+            ((fields.get("additionalFields") or {}).get("queryParams"), place)
+            for kind, fields, place in queries
+            if kind in _DATABASES_WITH_PARAMETERS
+        ]
+        findings = {
             'Expressions in "Execute Query" fields in SQL nodes': [
                 place for _, fields, place in queries if _is_expression(fields.get("query"))
             ],
             'Expressions in "Query Parameters" fields in SQL nodes': [
-                place for parameters, place in given if _is_expression(parameters)
+                place for parameters, place in query_parameters if _is_expression(parameters)
             ],
             'Unused "Query Parameters" fields in SQL nodes': [
-                place for parameters, place in given if parameters is None
+                place for parameters, place in query_parameters if parameters is None
             ],
         }
         return [
             _section(title, "Input may become part of a query.", "Use query parameters.", places)
-            for title, places in found.items()
+            for title, places in findings.items()
             if places
         ]
 
@@ -141,21 +140,20 @@ class AuditStore:
             and "authentication" not in (node.get("parameters") or {})
             and not _is_checked(workflow, node)
         ]
-        settings = {
-            "features": {
-                "communityPackagesEnabled": True,
-                "publicApiEnabled": True,
-                "templatesEnabled": False,
-                "versionNotificationsEnabled": False,
-            },
-            "nodes": {"nodesExclude": "none", "nodesInclude": "none"},
-            "telemetry": {"diagnosticsEnabled": False},
-        }
         overview = {
             "title": "Security settings",
             "description": "How this instance is configured.",
             "recommendation": "Check that each setting is intended.",
-            "settings": settings,
+            "settings": {
+                "features": {
+                    "communityPackagesEnabled": True,
+                    "publicApiEnabled": True,
+                    "templatesEnabled": False,
+                    "versionNotificationsEnabled": False,
+                },
+                "nodes": {"nodesExclude": "none", "nodesInclude": "none"},
+                "telemetry": {"diagnosticsEnabled": False},
+            },
         }
         if not unprotected:
             return [overview]
@@ -193,6 +191,8 @@ def _section(title: str, description: str, recommendation: str, location: list[d
     return {"title": title, "description": description, "recommendation": recommendation, "location": location}
 
 
+# ---------------------------------------------------------------- community packages
+
 _NAME = re.compile(r"(@[^/@\s]+/)?n8n-nodes-\S+")
 
 
@@ -228,10 +228,7 @@ class CommunityPackageStore:
         return {**package, "updateAvailable": vetted.versions[-1]}
 
     def install(self, name: str, version: str | None = None, *, verify: bool = True) -> dict[str, Any]:
-        """Install a package (default: its newest version).
-
-        :raises ApiError: 400 no name, not vetted, already installed; 500 an unknown package or version
-        """
+        """Install a package (default: its newest version)."""
         if not name:
             raise ApiError(400, "Package name is required")
         vetted = self._find(name, version, verify=verify)
@@ -253,20 +250,13 @@ class CommunityPackageStore:
         return self._describe(package)
 
     def update(self, name: str, version: str | None = None, *, verify: bool = True) -> dict[str, Any]:
-        """Bring an installed package to a version (default: the newest).
-
-        :raises ApiError: 400 not vetted, 404 not installed, 500 unknown version
-        """
+        """Bring an installed package to a version (default: the newest)."""
         vetted = self._find(name, version, verify=verify)
         package = self._package(name)
         package.update(installedVersion=version or vetted.versions[-1], updatedAt=self._host.stamp())
         return self._describe(package)
 
     def uninstall(self, name: str) -> None:
-        """Remove an installed package.
-
-        :raises ApiError: 400 not a package's name, 404 not installed
-        """
         if not _NAME.fullmatch(name):
             raise ApiError(400, "Package name must start with n8n-nodes-")
         del self._installed[self._package(name)["packageName"]]

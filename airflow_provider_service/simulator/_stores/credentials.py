@@ -1,20 +1,206 @@
-"""Credentials.
-
-The credential types that the simulator knows, and what the data of each must be.
-"""
+"""Credentials, the types that the simulator knows, and what the data of each must be."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from airflow_provider_service.simulator._host import Host
 from airflow_provider_service.simulator._stores.projects import ProjectStore
 from airflow_provider_service.simulator._validation import ApiError, is_at_least
 
+UNTESTABLE = frozenset({"httpHeaderAuth", "httpBasicAuth", "httpBearerAuth", "httpQueryAuth", "jwtAuth"})
+
+
+class CredentialStore:
+    """Credentials. No endpoint returns their data.
+
+    ``types`` may be extended. ``test_outcomes`` maps a credential's id or its type to the (status, message) of its
+    test; without an entry, the test of a testable type returns ``("OK", "Connection successful!")``.
+    """
+
+    def __init__(self, host: Host, projects: ProjectStore) -> None:
+        self._host = host
+        self._projects = projects
+        self._credentials: dict[str, dict[str, Any]] = {}
+        self._data: dict[str, dict[str, Any]] = {}
+        self._owners: dict[str, tuple[str, str]] = {}
+        self.types = default_types()
+        self.test_outcomes: dict[str, tuple[str, str]] = {}
+
+    def all(self) -> Sequence[dict[str, Any]]:
+        """Every credential, newest first."""
+        return list(reversed(self._credentials.values()))
+
+    def find(self, credential_id: str) -> dict[str, Any] | None:
+        return self._credentials.get(credential_id)
+
+    def get(self, credential_id: str) -> dict[str, Any]:
+        credential = self._credentials.get(credential_id)
+        if credential is None:
+            raise ApiError(404, "Credential not found")
+        return credential
+
+    def data(self, credential_id: str) -> dict[str, Any]:
+        """The secret data, for tests: no endpoint returns it."""
+        return self._data[self.get(credential_id)["id"]]
+
+    def shared(self, credential_id: str) -> list[dict[str, Any]]:
+        """The owning project as list items show it."""
+        project_id, since = self._owners[credential_id]
+        project = self._projects.get(project_id)
+        owner = {"id": project_id, "name": project["name"], "role": "credential:owner"}
+        return [{**owner, "createdAt": since, "updatedAt": since}]
+
+    def schema(self, type_name: str) -> dict[str, Any]:
+        if type_name not in self.types:
+            raise ApiError(404, "Not Found")
+        return as_published(self.types[type_name], self._host.version)
+
+    def create(
+        self,
+        name: str,
+        type_name: str,
+        data: Mapping[str, Any],
+        *,
+        project_id: str | None = None,
+        resolvable: bool = False,
+    ) -> dict[str, Any]:
+        """Create a credential in a project (default: the owner's personal one)."""
+        self._check_data(type_name, data)
+        project = self._projects.get(project_id or self._host.personal_project_id)
+        self._check_resolvable(project["id"], resolvable)
+        credential = self.add(name, type_name, data, project["id"])
+        credential["isResolvable"] = resolvable
+        return credential
+
+    def add(
+        self, name: str, type_name: str, data: Mapping[str, Any], project_id: str, *, credential_id: str | None = None
+    ) -> dict[str, Any]:
+        """Store a credential without checks, as an import does with a stub that has no data yet."""
+        now = self._host.stamp()
+        credential: dict[str, Any] = {
+            "id": credential_id or self._host.new_id(),
+            "name": name,
+            "type": type_name,
+            "isManaged": False,
+            "isGlobal": False,
+            "isResolvable": False,
+            "resolvableAllowFallback": False,
+            "resolverId": None,
+            "createdAt": now,
+            "updatedAt": now,
+        }
+        self._credentials[credential["id"]] = credential
+        self._data[credential["id"]] = dict(data)
+        self._owners[credential["id"]] = (project_id, now)
+        return credential
+
+    def update(self, credential_id: str, change: Mapping[str, Any]) -> dict[str, Any]:
+        credential = self.get(credential_id)
+        type_name = change.get("type", credential["type"])
+        data = change.get("data")
+        if change.get("isGlobal") and not self._host.licensed:
+            raise ApiError(403, "You are not licensed for sharing credentials")
+        self._check_resolvable(self._owners[credential_id][0], change.get("isResolvable", False))
+        if type_name not in self.types:
+            raise ApiError(400, "req.body.type is not a known type")
+        if type_name != credential["type"] and data is None:
+            raise ApiError(
+                400,
+                "req.body.data is required when changing credential type. "
+                "The existing data cannot be used with the new type.",
+            )
+        if data is not None:
+            data = {**(self._data[credential_id] if change.get("isPartialData") else {}), **data}
+            self._check_data(type_name, data)
+            # Only checked for an update that has data: the service creates and renames credentials with any name.
+            if not 3 <= len(change.get("name", credential["name"])) <= 128:
+                raise ApiError(400, "Credential name must be 3 to 128 characters long.")
+            self._data[credential_id] = data
+        changed = {key: change[key] for key in ("name", "type", "isGlobal", "isResolvable") if key in change}
+        credential.update(changed, updatedAt=self._host.stamp())
+        return credential
+
+    def delete(self, credential_id: str) -> dict[str, Any]:
+        if credential_id not in self._credentials:
+            raise ApiError(404, "Not Found")
+        del self._data[credential_id], self._owners[credential_id]
+        return self._credentials.pop(credential_id)
+
+    def test(self, credential_id: str) -> tuple[str, str]:
+        """The (status, message) of a connection test."""
+        credential = self._credentials.get(credential_id)
+        if credential is None:
+            raise ApiError(404, f'Credential with ID "{credential_id}" was not found.')
+        outcome = self.test_outcomes.get(credential_id) or self.test_outcomes.get(credential["type"])
+        if outcome:
+            return outcome
+        if credential["type"] in UNTESTABLE:
+            return "Error", "No testing function found for this credential."
+        return "OK", "Connection successful!"
+
+    def transfer(self, credential_id: str, project_id: str) -> None:
+        if credential_id not in self._credentials:
+            text = f'Could not find the credential with the id "{credential_id}". '
+            raise ApiError(404, text + "Make sure you have the permission to move it.")
+        if self._projects.find(project_id) is None:
+            text = f'Could not find project with the id "{project_id}". '
+            raise ApiError(404, text + "Make sure you have the permission to create credentials in it.")
+        if self._owners[credential_id][0] == project_id:
+            raise ApiError(400, "You can't transfer a credential into the project that's already owning it.")
+        self._owners[credential_id] = (project_id, self._host.stamp())
+
+    def found_for(self, nodes: Sequence[dict[str, Any]], project_id: str) -> list[dict[str, Any]]:
+        """Nodes with ids for the credentials that they name by name alone, or by an unknown id, if only one has it."""
+        missing: set[tuple[str, str]] = set()
+
+        def reference(kind: str, value: Any) -> Any:
+            if value is None:
+                return None
+            named = {"id": None, "name": value} if isinstance(value, str) else value if isinstance(value, dict) else {}
+            of_type = [credential for credential in self._credentials.values() if credential["type"] == kind]
+            # A quirk: without this key, the first credential of the type is taken, whatever its name.
+            meant = next((each for each in of_type if named.get("id", each["id"]) == each["id"]), None)
+            if meant is None:
+                of_name = [credential for credential in of_type if credential["name"] == named.get("name")]
+                in_project = [each for each in of_name if self._owners[each["id"]][0] == project_id]
+                meant = in_project[0] if len(in_project) == 1 else None
+            if meant is not None:
+                return {"id": meant["id"], "name": meant["name"]}
+            key = (kind, str(named.get("name")))
+            # Another quirk: only the first of several nodes keeps the text.
+            is_repeated = named.get("id") is None and key in missing
+            missing.add(key)
+            return named if is_repeated else value
+
+        resolved = []
+        for node in nodes:
+            if isinstance(node.get("credentials"), dict) and not node.get("disabled"):
+                references = {kind: reference(kind, value) for kind, value in node["credentials"].items()}
+                node = {**node, "credentials": references}
+            resolved.append(node)
+        return resolved
+
+    def delete_project(self, project_id: str) -> None:
+        for credential_id, (owner, _) in list(self._owners.items()):
+            if owner == project_id:
+                self.delete(credential_id)
+
+    def _check_resolvable(self, project_id: str, wanted: bool) -> None:
+        if wanted and self._projects.get(project_id)["type"] == "personal":
+            raise ApiError(403, "End-user credentials are not available in personal projects")
+
+    def _check_data(self, type_name: str, data: Mapping[str, Any]) -> None:
+        schema = self.types.get(type_name)
+        if schema is None:
+            raise ApiError(400, "req.body.type is not a known type")
+        check_data(data, as_published(schema, self._host.version))
+
+
+# ---------------------------------------------------------------- types and their data
+
 _TEXT = {"type": "string"}
-_NUMBER = {"type": "number"}
-_BOOLEAN = {"type": "boolean"}
 _DOMAINS = {
     "allowedHttpRequestDomains": {"type": "string", "enum": ["all", "domains", "none"]},
     "allowedDomains": _TEXT,
@@ -22,13 +208,8 @@ _DOMAINS = {
 _JWT_ALGORITHMS = (*(f"{kind}{size}" for kind in ("HS", "RS", "ES", "PS") for size in (256, 384, 512)), "none")
 
 
-def _schema(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
-    return {
-        "additionalProperties": False,
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(required),
-    }
+def _schema(properties: dict[str, Any], *required: str) -> dict[str, Any]:
+    return {"additionalProperties": False, "type": "object", "properties": properties, "required": list(required)}
 
 
 def default_types() -> dict[str, dict[str, Any]]:
@@ -54,9 +235,9 @@ def default_types() -> dict[str, dict[str, Any]]:
         "postgres": _schema(
             {
                 **dict.fromkeys(("host", "database", "user", "password"), _TEXT),
-                "port": _NUMBER,
-                "maxConnections": _NUMBER,
-                "allowUnauthorizedCerts": _BOOLEAN,
+                "port": {"type": "number"},
+                "maxConnections": {"type": "number"},
+                "allowUnauthorizedCerts": {"type": "boolean"},
                 "ssl": {"type": "string", "enum": ["allow", "disable", "require"]},
             }
         ),
@@ -104,29 +285,22 @@ def as_published(schema: Mapping[str, Any], version: str) -> dict[str, Any]:
 
 
 def check_data(data: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
-    """Refuse data that does not fit a published schema.
-
-    :raises ApiError: 400
-    """
+    """Refuse data that does not fit a published schema."""
     for name, value in data.items():
         described = schema["properties"].get(name)
         if described is None:
             raise ApiError(400, f'request.body.data is not allowed to have the additional property "{name}"')
         _check_value(value, described)
-    for name, is_wanted in (*dict.fromkeys(schema["required"], True).items(), *_ruled(data, schema)):
+    wanted = [(name, True) for name in schema["required"]]
+    for rule in schema.get("allOf", ()):
+        [(other, condition)] = rule["if"]["properties"].items()
+        holds = other not in data or data[other] in condition["enum"]
+        wanted += [(part["required"][0], holds) for part in rule["then"]["allOf"]]
+    for name, is_wanted in wanted:
         if is_wanted and name not in data:
             raise ApiError(400, f'request.body.data requires property "{name}"')
         if not is_wanted and name in data:
             raise ApiError(400, "request.body.data is of prohibited type [object Object]")
-
-
-def _ruled(data: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
-    """The fields to which the rules of a schema apply, and whether they must be given."""
-    for rule in schema.get("allOf", ()):
-        [(other, condition)] = rule["if"]["properties"].items()
-        holds = other not in data or data[other] in condition["enum"]
-        for part in rule["then"]["allOf"]:
-            yield part["required"][0], holds
 
 
 def _check_value(value: Any, described: Mapping[str, Any]) -> None:
@@ -136,218 +310,3 @@ def _check_value(value: Any, described: Mapping[str, Any]) -> None:
         raise ApiError(400, f"request.body.data is not of a type(s) {described['type']}")
     if "enum" in described and value not in described["enum"]:
         raise ApiError(400, f"request.body.data is not one of enum values: {','.join(described['enum'])}")
-
-
-UNTESTABLE = frozenset({"httpHeaderAuth", "httpBasicAuth", "httpBearerAuth", "httpQueryAuth", "jwtAuth"})
-
-
-class CredentialStore:
-    """Credentials. No endpoint returns their data.
-
-    ``types`` may be extended. ``test_outcomes`` maps a credential's id or its type to the (status, message) of its
-    test; without an entry, the test of a testable type returns ``("OK", "Connection successful!")``.
-    """
-
-    def __init__(self, host: Host, projects: ProjectStore) -> None:
-        self._host = host
-        self._projects = projects
-        self._credentials: dict[str, dict[str, Any]] = {}
-        self._data: dict[str, dict[str, Any]] = {}
-        self._owners: dict[str, tuple[str, str]] = {}
-        self.types = default_types()
-        self.test_outcomes: dict[str, tuple[str, str]] = {}
-
-    def all(self) -> Sequence[dict[str, Any]]:
-        """Every credential, newest first."""
-        return list(reversed(self._credentials.values()))
-
-    def find(self, credential_id: str) -> dict[str, Any] | None:
-        return self._credentials.get(credential_id)
-
-    def get(self, credential_id: str) -> dict[str, Any]:
-        """One credential.
-
-        :raises ApiError: 404
-        """
-        credential = self._credentials.get(credential_id)
-        if credential is None:
-            raise ApiError(404, "Credential not found")
-        return credential
-
-    def data(self, credential_id: str) -> dict[str, Any]:
-        """The secret data, for tests: no endpoint returns it."""
-        return self._data[self.get(credential_id)["id"]]
-
-    def shared(self, credential_id: str) -> list[dict[str, Any]]:
-        """The owning project as list items show it."""
-        project_id, since = self._owners[credential_id]
-        project = self._projects.get(project_id)
-        owner = {"id": project_id, "name": project["name"], "role": "credential:owner"}
-        return [{**owner, "createdAt": since, "updatedAt": since}]
-
-    def schema(self, type_name: str) -> dict[str, Any]:
-        """The JSON schema of a type's data.
-
-        :raises ApiError: 404
-        """
-        if type_name not in self.types:
-            raise ApiError(404, "Not Found")
-        return as_published(self.types[type_name], self._host.version)
-
-    def create(
-        self,
-        name: str,
-        type_name: str,
-        data: Mapping[str, Any],
-        *,
-        project_id: str | None = None,
-        resolvable: bool = False,
-    ) -> dict[str, Any]:
-        """Create a credential in a project (default: the owner's personal one).
-
-        :raises ApiError: 400 unknown type or data that does not fit it, 404 project, 403 a resolvable personal one
-        """
-        self._check_data(type_name, data)
-        project = self._projects.get(project_id or self._host.personal_project_id)
-        self._check_resolvable(project["id"], resolvable)
-        credential = self.add(name, type_name, data, project["id"])
-        credential["isResolvable"] = resolvable
-        return credential
-
-    def add(
-        self, name: str, type_name: str, data: Mapping[str, Any], project_id: str, *, credential_id: str | None = None
-    ) -> dict[str, Any]:
-        """Store a credential without checks, as an import does with a stub that has no data yet."""
-        now = self._host.stamp()
-        credential: dict[str, Any] = {
-            "id": credential_id or self._host.new_id(),
-            "name": name,
-            "type": type_name,
-            "isManaged": False,
-            "isGlobal": False,
-            "isResolvable": False,
-            "resolvableAllowFallback": False,
-            "resolverId": None,
-            "createdAt": now,
-            "updatedAt": now,
-        }
-        self._credentials[credential["id"]] = credential
-        self._data[credential["id"]] = dict(data)
-        self._owners[credential["id"]] = (project_id, now)
-        return credential
-
-    def update(self, credential_id: str, change: Mapping[str, Any]) -> dict[str, Any]:
-        """Change a credential by an update's body.
-
-        :raises ApiError: 404, 400 type or data, 403 a global one without a license
-        """
-        credential = self.get(credential_id)
-        type_name = change.get("type", credential["type"])
-        data = change.get("data")
-        if change.get("isGlobal") and not self._host.licensed:
-            raise ApiError(403, "You are not licensed for sharing credentials")
-        self._check_resolvable(self._owners[credential_id][0], change.get("isResolvable", False))
-        if type_name not in self.types:
-            raise ApiError(400, "req.body.type is not a known type")
-        if type_name != credential["type"] and data is None:
-            raise ApiError(
-                400,
-                "req.body.data is required when changing credential type. "
-                "The existing data cannot be used with the new type.",
-            )
-        if data is not None:
-            kept = self._data[credential_id] if change.get("isPartialData") else {}
-            data = {**kept, **data}
-            self._check_data(type_name, data)
-            # Only checked for an update that has data: the service creates and renames credentials with any name.
-            if not 3 <= len(change.get("name", credential["name"])) <= 128:
-                raise ApiError(400, "Credential name must be 3 to 128 characters long.")
-            self._data[credential_id] = data
-        changed = {key: change[key] for key in ("name", "type", "isGlobal", "isResolvable") if key in change}
-        credential.update(changed, updatedAt=self._host.stamp())
-        return credential
-
-    def delete(self, credential_id: str) -> dict[str, Any]:
-        """Delete a credential and return it.
-
-        :raises ApiError: 404 (with another text than :meth:`get`)
-        """
-        if credential_id not in self._credentials:
-            raise ApiError(404, "Not Found")
-        del self._data[credential_id], self._owners[credential_id]
-        return self._credentials.pop(credential_id)
-
-    def test(self, credential_id: str) -> tuple[str, str]:
-        """The (status, message) of a connection test.
-
-        :raises ApiError: 404
-        """
-        credential = self._credentials.get(credential_id)
-        if credential is None:
-            raise ApiError(404, f'Credential with ID "{credential_id}" was not found.')
-        outcome = self.test_outcomes.get(credential_id) or self.test_outcomes.get(credential["type"])
-        if outcome:
-            return outcome
-        if credential["type"] in UNTESTABLE:
-            return "Error", "No testing function found for this credential."
-        return "OK", "Connection successful!"
-
-    def transfer(self, credential_id: str, project_id: str) -> None:
-        """Move a credential to another project.
-
-        :raises ApiError: 404, 400 if it is already there
-        """
-        if credential_id not in self._credentials:
-            text = f'Could not find the credential with the id "{credential_id}". '
-            raise ApiError(404, text + "Make sure you have the permission to move it.")
-        if self._projects.find(project_id) is None:
-            text = f'Could not find project with the id "{project_id}". '
-            raise ApiError(404, text + "Make sure you have the permission to create credentials in it.")
-        if self._owners[credential_id][0] == project_id:
-            raise ApiError(400, "You can't transfer a credential into the project that's already owning it.")
-        self._owners[credential_id] = (project_id, self._host.stamp())
-
-    def found_for(self, nodes: Sequence[dict[str, Any]], project_id: str) -> list[dict[str, Any]]:
-        """Nodes with ids for the credentials that they name by name alone, or by an unknown id, if only one has it."""
-        missing: set[tuple[str, str]] = set()
-
-        def reference(kind: str, value: Any) -> Any:
-            if value is None:
-                return None
-            named = {"id": None, "name": value} if isinstance(value, str) else value if isinstance(value, dict) else {}
-            of_type = [one for one in self._credentials.values() if one["type"] == kind]
-            # A quirk: without this key, the first credential of the type is taken, whatever its name.
-            found = next((one for one in of_type if named.get("id", one["id"]) == one["id"]), None)
-            if found is None:
-                of_name = [one for one in of_type if one["name"] == named.get("name")]
-                in_project = [one for one in of_name if self._owners[one["id"]][0] == project_id]
-                found = in_project[0] if len(in_project) == 1 else None
-            if found is not None:
-                return {"id": found["id"], "name": found["name"]}
-            key = (kind, str(named.get("name")))
-            # Another quirk: only the first of several nodes keeps the text.
-            kept = named if named.get("id") is None and key in missing else value
-            missing.add(key)
-            return kept
-
-        return [
-            {**node, "credentials": {kind: reference(kind, value) for kind, value in given.items()}}
-            if isinstance(given := node.get("credentials"), dict) and not node.get("disabled")
-            else node
-            for node in nodes
-        ]
-
-    def delete_project(self, project_id: str) -> None:
-        """Delete every credential of a project."""
-        for credential_id in [key for key, (owner, _) in self._owners.items() if owner == project_id]:
-            self.delete(credential_id)
-
-    def _check_resolvable(self, project_id: str, wanted: bool) -> None:
-        if wanted and self._projects.get(project_id)["type"] == "personal":
-            raise ApiError(403, "End-user credentials are not available in personal projects")
-
-    def _check_data(self, type_name: str, data: Mapping[str, Any]) -> None:
-        schema = self.types.get(type_name)
-        if schema is None:
-            raise ApiError(400, "req.body.type is not a known type")
-        check_data(data, as_published(schema, self._host.version))

@@ -24,17 +24,12 @@ class FolderStore:
         self._folders: dict[str, dict[str, Any]] = {}
 
     def of_project(self, project_id: str) -> Sequence[dict[str, Any]]:
-        """Every folder of a project."""
         return [folder for folder in self._folders.values() if folder["projectId"] == project_id]
 
     def find(self, folder_id: str) -> dict[str, Any] | None:
         return self._folders.get(folder_id)
 
     def get(self, project_id: str, folder_id: str) -> dict[str, Any]:
-        """One folder.
-
-        :raises ApiError: 404 project or folder
-        """
         self._projects.get(project_id)
         folder = self._folders.get(folder_id)
         if folder is None or folder["projectId"] != project_id:
@@ -42,33 +37,23 @@ class FolderStore:
         return folder
 
     def describe(self, folder: Mapping[str, Any]) -> dict[str, Any]:
-        """A folder as the service shows it."""
         return {name: folder[name] for name in FIELDS}
 
     def totals(self, folder_id: str) -> tuple[int, int]:
         """The numbers of subfolders and workflows below, at any depth."""
         below = self.descendants(folder_id)
-        workflows = [w for w in self._workflows.all() if w.parent_folder_id in {folder_id, *below}]
-        return len(below), len(workflows)
+        return len(below), len(self._workflows_in([folder_id, *below]))
 
     def descendants(self, folder_id: str) -> list[str]:
         """The ids of all folders below, parents first."""
-        found: list[str] = []
-        pending = [folder_id]
-        while pending:
-            parent = pending.pop(0)
-            children = [folder["id"] for folder in self._folders.values() if folder["parentFolderId"] == parent]
-            found += children
-            pending += children
-        return found
+        tree = [folder_id]
+        for parent in tree:  # it grows meanwhile
+            tree += [folder["id"] for folder in self._folders.values() if folder["parentFolderId"] == parent]
+        return tree[1:]
 
     def create(
         self, project_id: str, name: str, parent_id: str | None = None, *, folder_id: str | None = None
     ) -> dict[str, Any]:
-        """Create a folder.
-
-        :raises ApiError: 404 project or parent, 400 bad name
-        """
         self._projects.get(project_id)
         now = self._host.stamp()
         folder: dict[str, Any] = {
@@ -83,10 +68,6 @@ class FolderStore:
         return folder
 
     def update(self, project_id: str, folder_id: str, change: Mapping[str, str]) -> dict[str, Any]:
-        """Rename and/or move a folder.
-
-        :raises ApiError: 404, 400 bad name or a parent below the folder itself
-        """
         folder = self.get(project_id, folder_id)
         parent_id = folder["parentFolderId"]
         if "parentFolderId" in change:
@@ -98,10 +79,7 @@ class FolderStore:
         return folder
 
     def delete(self, project_id: str, folder_id: str, transfer_to: str | None = None) -> None:
-        """Delete a folder; its contents move to ``transfer_to``, or workflows are archived at the project's root.
-
-        :raises ApiError: 404, 400 a target inside the folder itself
-        """
+        """Delete a folder; its contents move to ``transfer_to``, or workflows are archived at the project's root."""
         self.get(project_id, folder_id)
         below = [folder_id, *self.descendants(folder_id)]
         if transfer_to is None:

@@ -1,9 +1,4 @@
-"""Projects: one personal project per user, and team projects with members.
-
-Users: the owner and the invited users.
-
-Variables: of the instance, or of one project.
-"""
+"""Users, their personal projects, team projects with members, and the variables of the instance and its projects."""
 
 from __future__ import annotations
 
@@ -18,7 +13,6 @@ from airflow_provider_service.simulator._validation import ApiError
 OWNER_ROLE = "global:owner"
 MEMBER_ROLE = "global:member"
 ASSIGNABLE_ROLES = ("global:admin", MEMBER_ROLE, "global:chatUser")
-OWNER_EMAIL = "owner@example.com"
 
 
 class UserStore:
@@ -36,21 +30,17 @@ class UserStore:
         return f"{owner['firstName']} {owner['lastName']}"
 
     def add_owner(self) -> dict[str, Any]:
-        """Create the owner, with the id that keys act as."""
-        return self._add(self._host.owner_id, OWNER_EMAIL, OWNER_ROLE, ("Olivia", "Owner"))
+        owner_id = self._host.owner_id  # keys act as this user
+        return self.add("owner@example.com", OWNER_ROLE, ("Olivia", "Owner"), user_id=owner_id)
 
-    def add(self, email: str, role: str, names: tuple[str, str] | None) -> dict[str, Any]:
-        """Create a user.
-
-        :param names: first and last name; None: the user was invited and has not signed up
-        """
-        return self._add(str(uuid.uuid4()), email, role, names)
-
-    def _add(self, user_id: str, email: str, role: str, names: tuple[str, str] | None) -> dict[str, Any]:
+    def add(
+        self, email: str, role: str, names: tuple[str, str] | None, *, user_id: str | None = None
+    ) -> dict[str, Any]:
+        """Create a user; without a first and a last name, one who was invited and has not signed up."""
         now = self._host.stamp()
         first_name, last_name = names or (None, None)
-        user = {
-            "id": user_id,
+        user: dict[str, Any] = {
+            "id": user_id or str(uuid.uuid4()),
             "email": email,
             "firstName": first_name,
             "lastName": last_name,
@@ -60,7 +50,7 @@ class UserStore:
             "mfaEnabled": False,
             "role": role,
         }
-        self._users[user_id] = user
+        self._users[user["id"]] = user
         return user
 
     def all(self) -> Sequence[dict[str, Any]]:
@@ -74,48 +64,35 @@ class UserStore:
         return self._users.get(id_or_email.lower())
 
     def get(self, id_or_email: str) -> dict[str, Any]:
-        """One user, by id or e-mail address (whatever its case).
-
-        :raises ApiError: 404
-        """
+        """One user, by id or e-mail address (whatever its case)."""
         user = self.find(id_or_email)
         if user is None:
             raise ApiError(404, f"Could not find user with id: {id_or_email}")
         return user
 
     def check_invitations(self, invitations: Sequence[tuple[str, str]]) -> None:
-        """Refuse (e-mail, role) pairs that cannot all be invited.
-
-        :raises ApiError: 400 or 403 a role that cannot be given, 500 addresses that differ only in case
-        """
+        """Refuse (e-mail, role) pairs that cannot all be invited."""
         for _, role in invitations:
-            self._check_invited_role(role)
-        seen = {user["email"].lower(): user["email"] for user in self._users.values()}
+            if role == OWNER_ROLE:
+                raise ApiError(400, "This global role value is not assignable")
+            if role not in ASSIGNABLE_ROLES:
+                raise ApiError(400, f"Role {role} does not exist")
+            if role == "global:admin" and not self._host.licensed:
+                text = "Cannot invite admin user without advanced permissions. "
+                raise ApiError(403, text + "Please upgrade to a license that includes this feature.")
+        emails = {user["email"].lower(): user["email"] for user in self._users.values()}
         for email, _ in invitations:
-            if seen.setdefault(email.lower(), email) != email:
+            if emails.setdefault(email.lower(), email) != email:
                 raise ApiError(500, "An error occurred during user creation")
-
-    def _check_invited_role(self, role: str) -> None:
-        if role == OWNER_ROLE:
-            raise ApiError(400, "This global role value is not assignable")
-        if role not in ASSIGNABLE_ROLES:
-            raise ApiError(400, f"Role {role} does not exist")
-        if role == "global:admin" and not self._host.licensed:
-            text = "Cannot invite admin user without advanced permissions. "
-            raise ApiError(403, text + "Please upgrade to a license that includes this feature.")
 
     def invitation(self, user: dict[str, Any]) -> dict[str, Any]:
         """The invitation of a user who has not signed up; its URL is always the same."""
         token = self._tokens.setdefault(user["id"], secrets.token_urlsafe(32))
-        shown = {name: user[name] for name in ("id", "email", "role")}
+        invited = {name: user[name] for name in ("id", "email", "role")}
         accept_url = f"{self._host.base_url}/signup?token={token}"
-        return {"user": {**shown, "emailSent": False, "inviteAcceptUrl": accept_url}, "error": ""}
+        return {"user": {**invited, "emailSent": False, "inviteAcceptUrl": accept_url}, "error": ""}
 
     def change_role(self, user_id: str, role: str) -> None:
-        """Give a user another global role.
-
-        :raises ApiError: 404, 400 unknown role, 403 for the owner's own role
-        """
         user = self.get(user_id)
         if role not in ASSIGNABLE_ROLES:
             raise ApiError(400, f"Role {role} does not exist")
@@ -124,16 +101,15 @@ class UserStore:
         user.update(role=role, updatedAt=self._host.stamp())
 
     def delete(self, user_id: str, *, by: str) -> None:
-        """Delete a user by id; an e-mail address is not accepted.
-
-        :raises ApiError: 400 for oneself, 404
-        """
+        """Delete a user by id; an e-mail address is not accepted."""
         if user_id == by:
             raise ApiError(400, "Cannot delete your own user")
         if user_id not in self._users:
             raise ApiError(404, "Request to delete a user failed because the user to delete was not found in DB")
         del self._users[user_id]
 
+
+# ---------------------------------------------------------------- projects
 
 ADMIN_ROLE = "project:admin"
 PERSONAL_ROLE = "project:personalOwner"
@@ -168,17 +144,12 @@ class ProjectStore:
         return self._projects.get(project_id)
 
     def get(self, project_id: str) -> dict[str, Any]:
-        """One project.
-
-        :raises ApiError: 404
-        """
         project = self._projects.get(project_id)
         if project is None:
             raise ApiError(404, "Project not found")
         return project
 
     def add_personal(self, user: dict[str, Any]) -> dict[str, Any]:
-        """Create a user's personal project."""
         owner = user["id"] == self._host.owner_id
         names = [name for name in (user["firstName"], user["lastName"]) if name]
         project_id = self._host.personal_project_id if owner else self._host.new_id()
@@ -210,18 +181,12 @@ class ProjectStore:
         return project
 
     def rename(self, project_id: str, name: str) -> None:
-        """Rename a team project.
-
-        :raises ApiError: 404, 403 a personal one
-        """
         self._team(project_id).update(name=name, updatedAt=self._host.stamp())
 
     def delete(self, project_id: str) -> None:
-        """Delete a team project; its contents are deleted by their stores.
-
-        :raises ApiError: 404, 403 a personal one
-        """
-        self._drop(self._team(project_id)["id"])
+        """Delete a team project; its contents are deleted by their stores."""
+        self._team(project_id)
+        del self._projects[project_id], self._members[project_id]
 
     def _team(self, project_id: str) -> dict[str, Any]:
         project = self.get(project_id)
@@ -229,16 +194,10 @@ class ProjectStore:
             raise ApiError(403, "Forbidden")
         return project
 
-    def _drop(self, project_id: str) -> None:
-        del self._projects[project_id], self._members[project_id]
-
     # ------------------------------------------------------------ members
 
     def members(self, project_id: str) -> list[dict[str, Any]]:
-        """The members as ``{id, email, firstName, lastName, createdAt, updatedAt, role}``.
-
-        :raises ApiError: 404
-        """
+        """The members as ``{id, email, firstName, lastName, createdAt, updatedAt, role}``."""
         self.get(project_id)
         names = ("id", "email", "firstName", "lastName", "createdAt", "updatedAt")
         users = ((self._users.get(user_id), role) for user_id, role in self._members[project_id].items())
@@ -248,10 +207,7 @@ class ProjectStore:
         return user_id in self._members[project_id]
 
     def add_members(self, project_id: str, relations: Sequence[tuple[str, str]]) -> None:
-        """Add (user id, role) pairs to a team project, all or none; a member's role is replaced.
-
-        :raises ApiError: 404 project or user, 400 unknown role, 403 a personal project
-        """
+        """Add (user id, role) pairs to a team project, all or none; a member's role is replaced."""
         self._team(project_id)
         for user_id, role in relations:
             self._users.get(user_id)
@@ -259,19 +215,11 @@ class ProjectStore:
         self._members[project_id].update(relations)
 
     def change_role(self, project_id: str, user_id: str, role: str) -> None:
-        """Give a member another role.
-
-        :raises ApiError: 404, 400 unknown role, 403 a personal project
-        """
         self._member(project_id, user_id)
         _check_role(role)
         self._members[project_id][user_id] = role
 
     def remove_member(self, project_id: str, user_id: str) -> None:
-        """Take a member out of a team project.
-
-        :raises ApiError: 404, 403 a personal project
-        """
         self._member(project_id, user_id)
         del self._members[project_id][user_id]
 
@@ -284,15 +232,18 @@ class ProjectStore:
         """Remove a deleted user's memberships and personal project, and return the id of this project."""
         for members in self._members.values():
             members.pop(user_id, None)
-        personal = (p["id"] for p in self.all() if p["type"] == "personal" and p["creatorId"] == user_id)
-        project_id: str = next(personal)
-        self._drop(project_id)
+        of_user = (project for project in self._projects.values() if project["creatorId"] == user_id)
+        project_id: str = next(project["id"] for project in of_user if project["type"] == "personal")
+        del self._projects[project_id], self._members[project_id]
         return project_id
 
 
 def _check_role(role: str) -> None:
     if role not in MEMBER_ROLES:
         raise ApiError(400, f"Role {role} does not exist")
+
+
+# ---------------------------------------------------------------- variables
 
 
 class VariableStore:
@@ -323,10 +274,6 @@ class VariableStore:
         }
 
     def get(self, variable_id: str) -> dict[str, Any]:
-        """One variable.
-
-        :raises ApiError: 404
-        """
         variable = self._variables.get(variable_id)
         if variable is None:
             raise ApiError(404, f"Variable with id {variable_id} not found")
@@ -334,38 +281,30 @@ class VariableStore:
 
     def named(self, key: str, project_id: str | None = None) -> dict[str, Any] | None:
         """The variable with that key in exactly this place (None: the instance)."""
-        same = (v for v in self._variables.values() if v["key"] == key and v["projectId"] == project_id)
-        return next(same, None)
+        for variable in self._variables.values():
+            if variable["key"] == key and variable["projectId"] == project_id:
+                return variable
+        return None
 
     def create(self, key: str, value: str, project_id: str | None = None) -> dict[str, Any]:
-        """Create a variable.
-
-        :raises ApiError: 400 taken key, 404 project
-        """
         self._check(key, project_id)
         variable: dict[str, Any] = {"id": self._host.new_id(), "key": key, "value": value, "projectId": project_id}
         self._variables[variable["id"]] = variable
         return variable
 
     def update(self, variable_id: str, key: str, value: str, project_id: str | None) -> None:
-        """Replace a variable's key, value and place.
-
-        :raises ApiError: 400 taken key, 404 variable or project
-        """
+        """Replace a variable's key, value and place."""
         variable = self.get(variable_id)
         self._check(key, project_id, besides=variable_id)
         variable.update(key=key, value=value, projectId=project_id)
 
     def delete(self, variable_id: str) -> None:
-        """Delete a variable.
-
-        :raises ApiError: 404
-        """
         del self._variables[self.get(variable_id)["id"]]
 
     def delete_project(self, project_id: str) -> None:
-        """Delete every variable of a project."""
-        self._variables = {key: v for key, v in self._variables.items() if v["projectId"] != project_id}
+        self._variables = {
+            variable["id"]: variable for variable in self._variables.values() if variable["projectId"] != project_id
+        }
 
     def _check(self, key: str, project_id: str | None, *, besides: str | None = None) -> None:
         if project_id is not None:

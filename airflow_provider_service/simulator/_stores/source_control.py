@@ -92,9 +92,9 @@ class SourceControlStore:
     def connect(self, files: Iterable[Mapping[str, Any]] = ()) -> None:
         """Connect to a repository with these changes to pull.
 
-        :param files: each with ``id``, ``name``, ``type``, optionally ``status`` (default "new"), ``conflict`` and
-            ``content``: a workflow body, a list of ``{key, value}`` variables or of ``{id, name}`` tags, a credential's
-            ``{type}``; a file with status "deleted" deletes the object
+        Each has ``id``, ``name``, ``type``, and optionally ``status`` ("new" by default; "deleted" deletes the object),
+        ``conflict`` and ``content``: a workflow body, a list of ``{key, value}`` variables or of ``{id, name}`` tags,
+        or a credential's ``{type}``.
         """
         self.connected = True
         self._remote = self._files(files, "remote")
@@ -107,52 +107,41 @@ class SourceControlStore:
         self._local.update(self._files(files, "local"))
 
     def _files(self, files: Iterable[Mapping[str, Any]], location: str) -> dict[tuple[str, str], dict[str, Any]]:
-        described = (
-            {
-                "file": f"{given['type']}/{given['id']}.json",
+        return {
+            (file["type"], file["id"]): {
+                "file": f"{file['type']}/{file['id']}.json",
                 "status": "new",
                 "location": location,
                 "conflict": False,
                 "updatedAt": self._host.stamp(),
                 "content": None,
-                **given,
+                **file,
             }
-            for given in files
-        )
-        return {(given["type"], given["id"]): given for given in described}
+            for file in files
+        }
 
     # ------------------------------------------------------------ status
 
     def status(self, direction: str) -> list[dict[str, Any]]:
-        """The changes of a push or pull, as the service shows them.
-
-        :raises ApiError: 400 when no repository is connected
-        """
-        self.check_connected()
+        """The changes of a push or pull, as the service shows them."""
+        self._check_connected()
         pending = self._remote if direction == "pull" else self._pending_locally()
         return [_shown(pending_file) for pending_file in pending.values()]
 
-    def check_connected(self) -> None:
-        """Refuse to work without a repository.
-
-        :raises ApiError: 400
-        """
+    def _check_connected(self) -> None:
         if not self.connected:
             raise ApiError(400, NOT_CONNECTED)
 
     def _pending_locally(self) -> dict[tuple[str, str], dict[str, Any]]:
         pending = dict(self._local)
-        known = {workflow.id: workflow for workflow in self._workflows.all()}
-        for workflow in known.values():
+        workflows = {workflow.id: workflow for workflow in self._workflows.all()}
+        for workflow in workflows.values():
             if self._synced.get(workflow.id) != _fingerprint(workflow):
                 status = "modified" if workflow.id in self._synced else "created"
                 pending.update(self._files([self._workflow_file(workflow, status)], "local"))
-        gone = [
-            {"id": key, "name": key, "type": "workflow", "status": "deleted"}
-            for key in self._synced
-            if key not in known
-        ]
-        pending.update(self._files(gone, "local"))
+        gone = [key for key in self._synced if key not in workflows]
+        deleted = [{"id": key, "name": key, "type": "workflow", "status": "deleted"} for key in gone]
+        pending.update(self._files(deleted, "local"))
         for key, changed in pending.items():
             changed["conflict"] = changed["conflict"] or key in self._remote
         return pending
@@ -173,12 +162,8 @@ class SourceControlStore:
     # ------------------------------------------------------------ push and pull
 
     def push(self, message: str, wanted: Sequence[tuple[str, str]], *, force: bool = False) -> list[dict[str, Any]]:
-        """Commit the pending files, given as (type, id), and return them.
-
-        :raises ApiError: 400 not connected, or a file without pending changes
-        :raises SourceControlConflictError: a file has changed on both sides and ``force`` is not given
-        """
-        self.check_connected()
+        """Commit the pending files, given as (type, id), and return them."""
+        self._check_connected()
         pending = self._pending_locally()
         missing = [f"{kind} {key}" for kind, key in wanted if (kind, key) not in pending]
         if missing:
@@ -197,12 +182,8 @@ class SourceControlStore:
         return files
 
     def pull(self, *, force: bool = False, auto_publish: str = "none") -> list[dict[str, Any]]:
-        """Apply the waiting changes to the instance and return them.
-
-        :raises ApiError: 400 not connected
-        :raises SourceControlConflictError: a local change would be lost and ``force`` is not given
-        """
-        self.check_connected()
+        """Apply the waiting changes to the instance and return them."""
+        self._check_connected()
         local = self._pending_locally()
         files = [{**waiting, "conflict": waiting["conflict"] or key in local} for key, waiting in self._remote.items()]
         if any(waiting["conflict"] for waiting in files) and not force:
@@ -218,12 +199,12 @@ class SourceControlStore:
         if kind == "workflow":
             self._apply_workflow(waiting, auto_publish)
         elif kind == "variables":
-            for given in content or ():
-                self._put_variable(given["key"], given["value"])
+            for pair in content or ():
+                self._put_variable(pair["key"], pair["value"])
         elif kind == "tags":
-            for given in content or ():
-                if self._tags.find(given["id"]) is None and self._tags.named(given["name"]) is None:
-                    self._tags.create(given["name"], tag_id=given["id"])
+            for tag in content or ():
+                if self._tags.find(tag["id"]) is None and self._tags.named(tag["name"]) is None:
+                    self._tags.create(tag["name"], tag_id=tag["id"])
         elif kind == "credential" and self._credentials.find(waiting["id"]) is None:
             # A repository never contains secrets, so the imported credential is a stub.
             type_name, project_id = (content or {}).get("type", "httpHeaderAuth"), self._host.personal_project_id
@@ -251,14 +232,11 @@ class SourceControlStore:
             else:
                 store.update(workflow, waiting["content"])
             if auto_publish == "all" or (auto_publish == "published" and was_published):
-                self._publish(workflow, waiting)
+                try:
+                    store.publish(workflow)
+                except ApiError as error:
+                    waiting["publishingError"] = error.message
         self._mark_synced(waiting["id"])
-
-    def _publish(self, workflow: Workflow, waiting: dict[str, Any]) -> None:
-        try:
-            self._workflows.publish(workflow)
-        except ApiError as error:
-            waiting["publishingError"] = error.message
 
     def _mark_synced(self, workflow_id: str) -> None:
         workflow = self._workflows.find(workflow_id)

@@ -1,13 +1,4 @@
-"""Workflows: drafts, versions and the published versions.
-
-The ids that the service gives to nodes.
-
-What keeps the service from publishing a workflow: its nodes, as far as the simulator knows what they need.
-
-The registry of live webhooks and the workflows that answer them.
-
-Tags: the global registry that workflows refer to.
-"""
+"""Workflows: their drafts and versions, what keeps one from being published, their live webhooks, and their tags."""
 
 from __future__ import annotations
 
@@ -24,244 +15,6 @@ from airflow_provider_service.simulator._host import Host
 from airflow_provider_service.simulator._stores.credentials import CredentialStore
 from airflow_provider_service.simulator._stores.projects import ProjectStore, UserStore
 from airflow_provider_service.simulator._validation import ApiError, is_at_least
-
-# Node types that others can call, as the service knows them: triggers, without the end of their names, and other nodes.
-_TRIGGERS = """
-    activeCampaign acuityScheduling affinity asana autopilot awsSns bitbucket box cal calendly chargebee
-    ciscoWebex clickUp convertKit copper currents customerIo emelia eventbrite facebook facebookLeadAds figma
-    flow form formIo formstack getResponse github gitlab gumroad helpScout hubspot invoiceNinja jira jotForm
-    keap koBoToolbox lemlist linear loneScale mailchimp mailerLite mailjet mautic microsoftTeams netlify onfleet
-    payPal pipedrive postmark pushcut sendInBlue shopify slack strava stripe surveyMonkey taiga telegram theHive
-    theHiveProject trello twilio typeform venafiTlsProtectCloud webflow whatsApp wise wooCommerce workable wufoo
-    zendesk
-"""
-_OTHERS = ("form", "github", "googleChat", "telegram", "wait", "webhook", "whatsApp")
-_AI = ("chat", "chatTrigger", "mcpTrigger", "microsoftAgent365Trigger")
-# Those whose first versions could not be called.
-_SINCE_VERSION_2 = ("emailSend", "gmail", "slack", "microsoftTeams", "microsoftOutlook", "discord")
-_CALLABLE = {
-    *(f"n8n-nodes-base.{name}Trigger" for name in _TRIGGERS.split()),
-    *(f"n8n-nodes-base.{name}" for name in _OTHERS),
-    *(f"@n8n/n8n-nodes-langchain.{name}" for name in _AI),
-}
-
-
-def with_ids(nodes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Fill in the names, ids and webhook ids that nodes lack, with new ids each time."""
-    filled = []
-    for node in nodes:
-        kind = node["type"].rpartition(".")[2]
-        copy = {"parameters": {}, "typeVersion": 1, "name": kind, **node}
-        copy["id"] = copy.get("id") or str(uuid.uuid4())
-        is_callable = node["type"] in _CALLABLE or (kind in _SINCE_VERSION_2 and copy["typeVersion"] >= 2)
-        if is_callable and not copy.get("webhookId"):
-            copy["webhookId"] = str(uuid.uuid4())
-        filled.append(copy)
-    return filled
-
-
-# Credentials that a webhook, or a request in its first versions, needs by its authentication.
-_CREDENTIALS = {"basicAuth": "httpBasicAuth", "headerAuth": "httpHeaderAuth", "jwtAuth": "jwtAuth"}
-_AUTHENTICATED = (WEBHOOK, "n8n-nodes-base.httpRequest")
-# Parameters that must not be empty.
-_REQUIRED = {
-    "n8n-nodes-base.httpRequest": "url",
-    "n8n-nodes-base.formTrigger": "formTitle",
-    SPLIT_OUT: "fieldToSplitOut",
-}
-
-
-def configuration_issues(nodes: Sequence[Node], connections: Mapping[str, Any]) -> str | None:
-    """The refusal to publish these nodes, or None. It ignores those that are disabled, or that nothing starts."""
-    connected = _connected(connections)
-    faults = [
-        f'Node "{node["name"]}":\n  - {issue}'
-        for node in nodes
-        if not node.get("disabled") and (is_trigger(node) or node["name"] in connected)
-        if (issue := _issue(node)) is not None
-    ]
-    if not faults:
-        return None
-    count = f"{len(faults)} node{'s' if len(faults) > 1 else ''}"
-    return "\n\n".join([f"Cannot publish workflow: {count} have configuration issues:", *faults])
-
-
-def _issue(node: Node) -> str | None:
-    parameters = node.get("parameters") or {}
-    required = _REQUIRED.get(node["type"])
-    if required is not None and parameters.get(required, "") == "":
-        return f"Missing or invalid required parameters: {required}"
-    credential = _CREDENTIALS.get(str(parameters.get("authentication"))) if node["type"] in _AUTHENTICATED else None
-    reference = (node.get("credentials") or {}).get(credential) if credential else None
-    if credential and not reference:
-        return f"Missing required credential: {credential}"
-    if credential and not (isinstance(reference, dict) and reference.get("id")):
-        return f"Credential not configured: {credential}"
-    return None
-
-
-def _connected(connections: Mapping[str, Any]) -> set[str]:
-    names = {source for source, by_kind in connections.items() if by_kind}
-    for by_kind in connections.values():
-        names |= {target["node"] for outputs in by_kind.values() for targets in outputs for target in targets or []}
-    return names
-
-
-@dataclass(frozen=True)
-class LiveWebhook:
-    """A registered webhook: the node that answers, and the published version it belongs to.
-
-    ``output`` is the node's output for the method, ``params`` the values of the parameters in the path of a call.
-    """
-
-    workflow_id: str
-    version_id: str
-    node: dict[str, Any]
-    output: int = 0
-    params: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def address(self) -> str:
-        """The path below ``/webhook/`` that the editor shows; with its parameters by name."""
-        path = _path(self.node)
-        return f"{self.node['webhookId']}/{path}" if _has_parameters(path) else path
-
-
-class WebhookRegistry:
-    """Live webhooks by method and path."""
-
-    def __init__(self) -> None:
-        self._live: dict[tuple[str, str], LiveWebhook] = {}
-
-    def find(self, method: str, path: str) -> LiveWebhook | None:
-        # A quirk: a path with parameters also answers literally, and then has no parameters.
-        return self._live.get((method, path)) or self._by_webhook_id(path, method)
-
-    def methods(self, path: str) -> list[str]:
-        """The methods that are answered on a path."""
-        fixed = sorted(method for method, known in self._live if known == path)
-        return fixed or [method for method, _ in self._live if self._by_webhook_id(path, method)][:1]
-
-    def _by_webhook_id(self, path: str, method: str) -> LiveWebhook | None:
-        """The webhook with parameters that answers: the one with most of the call's segments, in any order."""
-        webhook_id, *segments = path.split("/")
-        best, most = None, -1
-        for (taken, template), live in self._live.items():
-            parts = template.split("/")
-            fixed = [part for part in parts if not part.startswith(":")]
-            is_meant = taken == method and live.node.get("webhookId") == webhook_id and _has_parameters(template)
-            if is_meant and len(parts) == len(segments) and set(fixed) <= set(segments) and len(fixed) > most:
-                named = {part[1:]: one for part, one in zip(parts, segments, strict=True) if part.startswith(":")}
-                best, most = replace(live, params=named), len(fixed)
-        return best
-
-    def conflicts(self, workflow_id: str, nodes: Sequence[dict[str, Any]]) -> bool:
-        """Whether another live workflow answers one of these nodes' webhooks, by a path without parameters."""
-        return any(not _has_parameters(path) for _, path in self._taken(workflow_id, nodes))
-
-    def _taken(self, workflow_id: str, nodes: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
-        keys = [key for node in nodes for key in _keys(node)]
-        return [key for key in keys if key in self._live and self._live[key].workflow_id != workflow_id]
-
-    def register(self, workflow_id: str, version_id: str, nodes: Sequence[dict[str, Any]]) -> None:
-        """Make a version's webhooks live in place of the workflow's earlier ones.
-
-        If another workflow has already registered one of them, none goes live; the service does not report this.
-        """
-        self.remove(workflow_id)
-        if self._taken(workflow_id, nodes):
-            return
-        for node in nodes:
-            for output, key in enumerate(_keys(node)):
-                self._live[key] = LiveWebhook(workflow_id, version_id, node, output)
-
-    def remove(self, workflow_id: str) -> None:
-        """Take down every webhook of a workflow."""
-        self._live = {key: live for key, live in self._live.items() if live.workflow_id != workflow_id}
-
-
-def _keys(node: dict[str, Any]) -> list[tuple[str, str]]:
-    if node["type"] != WEBHOOK or node.get("disabled"):
-        return []
-    parameters = node.get("parameters") or {}
-    methods = parameters.get("httpMethod", ["GET", "POST"] if parameters.get("multipleMethods") else "GET")
-    return [(method, _path(node)) for method in (methods if isinstance(methods, list) else [methods])]
-
-
-def _path(node: dict[str, Any]) -> str:
-    return str((node.get("parameters") or {}).get("path") or node.get("webhookId", "")).strip("/")
-
-
-def _has_parameters(path: str) -> bool:
-    return any(part.startswith(":") for part in path.split("/"))
-
-
-_MAX_NAME = 24
-
-
-class TagStore:
-    """Tags in creation order; names are unique and case-sensitive."""
-
-    def __init__(self, host: Host) -> None:
-        self._host = host
-        self._tags: dict[str, dict[str, Any]] = {}
-
-    def all(self) -> Sequence[dict[str, Any]]:
-        return list(self._tags.values())
-
-    def find(self, tag_id: str) -> dict[str, Any] | None:
-        return self._tags.get(tag_id)
-
-    def named(self, name: str) -> dict[str, Any] | None:
-        return next((tag for tag in self._tags.values() if tag["name"] == name), None)
-
-    def get(self, tag_id: str) -> dict[str, Any]:
-        """One tag.
-
-        :raises ApiError: 404
-        """
-        tag = self._tags.get(tag_id)
-        if tag is None:
-            raise ApiError(404, "Not Found")
-        return tag
-
-    def create(self, name: str, *, tag_id: str | None = None) -> dict[str, Any]:
-        """Create a tag.
-
-        :raises ApiError: 409 for a taken name, and for one that is empty or too long, as in the service
-        """
-        name = self._check_name(name)
-        now = self._host.stamp()
-        tag = {"id": tag_id or self._host.new_id(), "name": name, "createdAt": now, "updatedAt": now}
-        self._tags[tag["id"]] = tag
-        return tag
-
-    def rename(self, tag_id: str, name: str) -> bool:
-        """Rename a tag; returns whether anything changed.
-
-        :raises ApiError: 404, 409
-        """
-        tag = self.get(tag_id)
-        name = self._check_name(name, besides=tag_id)
-        if name == tag["name"]:
-            return False
-        tag.update(name=name, updatedAt=self._host.stamp())
-        return True
-
-    def delete(self, tag_id: str) -> dict[str, Any]:
-        """Delete a tag and return it.
-
-        :raises ApiError: 404
-        """
-        return self._tags.pop(self.get(tag_id)["id"])
-
-    def _check_name(self, name: str, *, besides: str | None = None) -> str:
-        name = name.strip()
-        holder = self.named(name)
-        if not 0 < len(name) <= _MAX_NAME or (holder is not None and holder["id"] != besides):
-            raise ApiError(409, "Tag already exists")
-        return name
-
 
 # Attributes of a workflow that a request's body sets, by their key in the body.
 _WRITABLE = {
@@ -368,10 +121,6 @@ class WorkflowStore:
         return self._workflows.get(workflow_id)
 
     def get(self, workflow_id: str, *, missing: str = "Not Found") -> Workflow:
-        """One workflow.
-
-        :raises ApiError: 404 with the text ``missing``
-        """
         workflow = self._workflows.get(workflow_id)
         if workflow is None:
             raise ApiError(404, missing)
@@ -392,18 +141,16 @@ class WorkflowStore:
     def create(
         self, body: Mapping[str, Any], *, project_id: str | None = None, workflow_id: str | None = None
     ) -> Workflow:
-        """Add an inactive workflow from the checked body of a create.
-
-        :param project_id: default: the owner's personal project
-        """
+        """Add an inactive workflow from the checked body of a create."""
         now = self._host.stamp()
+        project_id = project_id or self._host.personal_project_id
         workflow = Workflow(
             id=workflow_id or self._host.new_id(),
             name=body["name"],
-            nodes=self._filled(body["nodes"], project_id or self._host.personal_project_id),
+            nodes=self._filled(body["nodes"], project_id),
             connections=body["connections"],
-            settings=self._kept(body.get("settings") or {}),
-            project_id=project_id or self._host.personal_project_id,
+            settings=self._stored(body.get("settings") or {}),
+            project_id=project_id,
             created_at=now,
             updated_at=now,
             shared_at=now,
@@ -424,7 +171,9 @@ class WorkflowStore:
                 setattr(workflow, attribute, body[key])
         if "nodes" in body:
             workflow.nodes = self._filled(workflow.nodes, workflow.project_id)
-        workflow.settings = _without_defaults({**workflow.settings, **self._kept(body.get("settings") or {})})
+        settings = {**workflow.settings, **self._stored(body.get("settings") or {})}
+        # A quirk: an update, but not a creation, drops a setting whose value says that it is not set.
+        workflow.settings = {key: value for key, value in settings.items() if _UNSET.get(key) != value}
         if (workflow.nodes, workflow.connections) != before:
             self._new_version(workflow)
         self._touch(workflow)
@@ -432,7 +181,7 @@ class WorkflowStore:
     def _filled(self, nodes: Sequence[Mapping[str, Any]], project_id: str) -> list[dict[str, Any]]:
         return self._credentials.found_for(with_ids(nodes), project_id)
 
-    def _kept(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+    def _stored(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """The settings without those that the service accepts but does not store."""
         dropped = {"binaryMode", "credentialResolverId", *(() if self._host.licensed else ("redactionPolicy",))}
         return {key: value for key, value in settings.items() if key not in dropped}
@@ -457,24 +206,17 @@ class WorkflowStore:
         workflow.version_id = version.version_id
 
     def set_tags(self, workflow: Workflow, tag_ids: Sequence[str]) -> None:
-        """Replace a workflow's tags.
-
-        :raises ApiError: 404
-        """
         if any(self._tags.find(tag_id) is None for tag_id in tag_ids):
             raise ApiError(404, "Some tags not found")
         workflow.tag_ids = list(dict.fromkeys(tag_ids))
 
     def tags_of(self, workflow: Workflow) -> list[dict[str, Any]]:
         """The tags of a workflow that still exist."""
-        found = (self._tags.find(tag_id) for tag_id in workflow.tag_ids)
-        return [tag for tag in found if tag is not None]
+        tags = map(self._tags.find, workflow.tag_ids)
+        return [tag for tag in tags if tag is not None]
 
     def transfer(self, workflow: Workflow, project_id: str) -> None:
-        """Move a workflow to another project; it leaves its folder.
-
-        :raises ApiError: 404, 400 when it is there already
-        """
+        """Move a workflow to another project; it leaves its folder."""
         if self._projects.find(project_id) is None:
             text = f'Could not find project with the id "{project_id}". '
             raise ApiError(404, text + "Make sure you have the permission to create workflows in it.")
@@ -494,10 +236,7 @@ class WorkflowStore:
         self._touch(workflow)
 
     def unarchive(self, workflow: Workflow) -> None:
-        """Restore an archived workflow; it stays inactive.
-
-        :raises ApiError: 400
-        """
+        """Restore an archived workflow; it stays inactive."""
         if not workflow.is_archived:
             raise ApiError(400, "Workflow is not archived.")
         workflow.is_archived = False
@@ -505,10 +244,6 @@ class WorkflowStore:
         self._touch(workflow)
 
     def delete(self, workflow: Workflow) -> None:
-        """Delete a workflow with its executions.
-
-        :raises ApiError: 409 while it is published or being unpublished
-        """
         if workflow.active:
             raise ApiError(409, "Cannot delete a published workflow. Unpublish it before deleting.")
         if workflow.unpublished_by is not None and self._host.clock.now() < workflow.unpublished_by:
@@ -522,8 +257,9 @@ class WorkflowStore:
 
     def delete_project(self, project_id: str) -> None:
         """Delete every workflow of a project, including published ones."""
-        for workflow in [found for found in self._workflows.values() if found.project_id == project_id]:
-            self._drop(workflow)
+        for workflow in self.all():
+            if workflow.project_id == project_id:
+                self._drop(workflow)
 
     # ------------------------------------------------------------ publishing
 
@@ -536,11 +272,7 @@ class WorkflowStore:
         description: str | None = None,
         delay: float | None = None,
     ) -> None:
-        """Publish a version, by default that of the draft; its webhooks go live ``delay`` seconds later.
-
-        :param delay: default: the state's ``publish_delay``
-        :raises ApiError: 400 archived, without trigger, or a node lacks something, 404 version, 409 webhook taken
-        """
+        """Publish a version, by default that of the draft; its webhooks go live ``delay`` seconds later."""
         if workflow.is_archived:
             raise ApiError(400, "Cannot activate an archived workflow.")
         version = workflow.versions.get(version_id or workflow.version_id)
@@ -564,7 +296,7 @@ class WorkflowStore:
         workflow.unpublished_by = None
         self._record_publishing(version, "activated")
         self._touch(workflow)
-        self._later(delay, lambda: self._go_live(workflow, version))
+        self._later(lambda: self._go_live(workflow, version), self._host.publish_delay if delay is None else delay)
 
     def _require_published_callees(self, workflow: Workflow, version: Version) -> None:
         faults = []
@@ -587,10 +319,9 @@ class WorkflowStore:
         workflow.unpublished_by = self._host.clock.now() + timedelta(seconds=self._host.publish_delay)
         self._record_publishing(version, "deactivated")
         self._touch(workflow)
-        self._later(None, lambda: self._go_down(workflow))
+        self._later(lambda: self._go_down(workflow), self._host.publish_delay)
 
-    def _later(self, delay: float | None, action: Callable[[], None]) -> None:
-        seconds = self._host.publish_delay if delay is None else delay
+    def _later(self, action: Callable[[], None], seconds: float) -> None:
         self._host.schedule.at(self._host.clock.now() + timedelta(seconds=seconds), lambda _moment: action())
 
     def _go_live(self, workflow: Workflow, version: Version) -> None:
@@ -605,12 +336,10 @@ class WorkflowStore:
             self.webhooks.remove(workflow.id)
 
     def _record_publishing(self, version: Version, event: str) -> None:
+        versions = self._workflows[version.workflow_id].versions.values()
         version.publish_history.append(
             {
-                "id": sum(
-                    len(known.publish_history) for known in self._workflows[version.workflow_id].versions.values()
-                )
-                + 1,
+                "id": 1 + sum(len(each.publish_history) for each in versions),
                 "workflowId": version.workflow_id,
                 "versionId": version.version_id,
                 "event": event,
@@ -620,6 +349,231 @@ class WorkflowStore:
         )
 
 
-def _without_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
-    # A quirk: an update, but not a creation, drops a setting whose value says that it is not set.
-    return {key: value for key, value in settings.items() if _UNSET.get(key) != value}
+# ---------------------------------------------------------------- the ids of nodes
+
+# Node types that others can call, as the service knows them: triggers, without the end of their names, and other nodes.
+_TRIGGERS = """
+    activeCampaign acuityScheduling affinity asana autopilot awsSns bitbucket box cal calendly chargebee
+    ciscoWebex clickUp convertKit copper currents customerIo emelia eventbrite facebook facebookLeadAds figma
+    flow form formIo formstack getResponse github gitlab gumroad helpScout hubspot invoiceNinja jira jotForm
+    keap koBoToolbox lemlist linear loneScale mailchimp mailerLite mailjet mautic microsoftTeams netlify onfleet
+    payPal pipedrive postmark pushcut sendInBlue shopify slack strava stripe surveyMonkey taiga telegram theHive
+    theHiveProject trello twilio typeform venafiTlsProtectCloud webflow whatsApp wise wooCommerce workable wufoo
+    zendesk
+"""
+_OTHERS = ("form", "github", "googleChat", "telegram", "wait", "webhook", "whatsApp")
+_AI = ("chat", "chatTrigger", "mcpTrigger", "microsoftAgent365Trigger")
+# Those whose first versions could not be called.
+_SINCE_VERSION_2 = ("emailSend", "gmail", "slack", "microsoftTeams", "microsoftOutlook", "discord")
+_CALLABLE = {
+    *(f"n8n-nodes-base.{name}Trigger" for name in _TRIGGERS.split()),
+    *(f"n8n-nodes-base.{name}" for name in _OTHERS),
+    *(f"@n8n/n8n-nodes-langchain.{name}" for name in _AI),
+}
+
+
+def with_ids(nodes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Fill in the names, ids and webhook ids that nodes lack, with new ids each time."""
+    filled = []
+    for node in nodes:
+        kind = node["type"].rpartition(".")[2]
+        copy = {"parameters": {}, "typeVersion": 1, "name": kind, **node}
+        copy["id"] = copy.get("id") or str(uuid.uuid4())
+        is_callable = node["type"] in _CALLABLE or (kind in _SINCE_VERSION_2 and copy["typeVersion"] >= 2)
+        if is_callable and not copy.get("webhookId"):
+            copy["webhookId"] = str(uuid.uuid4())
+        filled.append(copy)
+    return filled
+
+
+# ---------------------------------------------------------------- what keeps a workflow from being published
+
+# Credentials that a webhook, or a request in its first versions, needs by its authentication.
+_CREDENTIALS = {"basicAuth": "httpBasicAuth", "headerAuth": "httpHeaderAuth", "jwtAuth": "jwtAuth"}
+_AUTHENTICATED = (WEBHOOK, "n8n-nodes-base.httpRequest")
+# Parameters that must not be empty.
+_REQUIRED = {
+    "n8n-nodes-base.httpRequest": "url",
+    "n8n-nodes-base.formTrigger": "formTitle",
+    SPLIT_OUT: "fieldToSplitOut",
+}
+
+
+def configuration_issues(nodes: Sequence[Node], connections: Mapping[str, Any]) -> str | None:
+    """The refusal to publish these nodes, or None. It ignores those that are disabled, or that nothing starts."""
+    connected = _connected(connections)
+    faults = [
+        f'Node "{node["name"]}":\n  - {issue}'
+        for node in nodes
+        if not node.get("disabled") and (is_trigger(node) or node["name"] in connected)
+        if (issue := _issue(node)) is not None
+    ]
+    if not faults:
+        return None
+    count = f"{len(faults)} node{'s' if len(faults) > 1 else ''}"
+    return "\n\n".join([f"Cannot publish workflow: {count} have configuration issues:", *faults])
+
+
+def _issue(node: Node) -> str | None:
+    parameters = node.get("parameters") or {}
+    required = _REQUIRED.get(node["type"])
+    if required is not None and parameters.get(required, "") == "":
+        return f"Missing or invalid required parameters: {required}"
+    credential = _CREDENTIALS.get(str(parameters.get("authentication"))) if node["type"] in _AUTHENTICATED else None
+    reference = (node.get("credentials") or {}).get(credential) if credential else None
+    if credential and not reference:
+        return f"Missing required credential: {credential}"
+    if credential and not (isinstance(reference, dict) and reference.get("id")):
+        return f"Credential not configured: {credential}"
+    return None
+
+
+def _connected(connections: Mapping[str, Any]) -> set[str]:
+    names = {source for source, by_kind in connections.items() if by_kind}
+    for by_kind in connections.values():
+        names |= {target["node"] for outputs in by_kind.values() for targets in outputs for target in targets or []}
+    return names
+
+
+# ---------------------------------------------------------------- live webhooks
+
+
+@dataclass(frozen=True)
+class LiveWebhook:
+    """A registered webhook: the node that answers, and the published version it belongs to.
+
+    ``output`` is the node's output for the method, ``params`` the values of the parameters in the path of a call.
+    """
+
+    workflow_id: str
+    version_id: str
+    node: dict[str, Any]
+    output: int = 0
+    params: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def address(self) -> str:
+        """The path below ``/webhook/`` that the editor shows; with its parameters by name."""
+        path = _path(self.node)
+        return f"{self.node['webhookId']}/{path}" if _has_parameters(path) else path
+
+
+class WebhookRegistry:
+    """Live webhooks by method and path."""
+
+    def __init__(self) -> None:
+        self._live: dict[tuple[str, str], LiveWebhook] = {}
+
+    def find(self, method: str, path: str) -> LiveWebhook | None:
+        # A quirk: a path with parameters also answers literally, and then has no parameters.
+        return self._live.get((method, path)) or self._by_webhook_id(path, method)
+
+    def methods(self, path: str) -> list[str]:
+        """The methods that are answered on a path."""
+        fixed = sorted(method for method, live_path in self._live if live_path == path)
+        return fixed or [method for method, _ in self._live if self._by_webhook_id(path, method)][:1]
+
+    def _by_webhook_id(self, path: str, method: str) -> LiveWebhook | None:
+        """The webhook with parameters that answers: the one with most of the call's segments, in any order."""
+        webhook_id, *segments = path.split("/")
+        best, most = None, -1
+        for (taken, template), live in self._live.items():
+            parts = template.split("/")
+            fixed = [part for part in parts if not part.startswith(":")]
+            is_meant = taken == method and live.node.get("webhookId") == webhook_id and _has_parameters(template)
+            if is_meant and len(parts) == len(segments) and set(fixed) <= set(segments) and len(fixed) > most:
+                pairs = zip(parts, segments, strict=True)
+                params = {part[1:]: segment for part, segment in pairs if part.startswith(":")}
+                best, most = replace(live, params=params), len(fixed)
+        return best
+
+    def conflicts(self, workflow_id: str, nodes: Sequence[dict[str, Any]]) -> bool:
+        """Whether another live workflow answers one of these nodes' webhooks, by a path without parameters."""
+        return any(not _has_parameters(path) for _, path in self._taken(workflow_id, nodes))
+
+    def _taken(self, workflow_id: str, nodes: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+        keys = [key for node in nodes for key in _keys(node)]
+        return [key for key in keys if key in self._live and self._live[key].workflow_id != workflow_id]
+
+    def register(self, workflow_id: str, version_id: str, nodes: Sequence[dict[str, Any]]) -> None:
+        """Make a version's webhooks live in place of the workflow's earlier ones.
+
+        If another workflow has already registered one of them, none goes live; the service does not report this.
+        """
+        self.remove(workflow_id)
+        if self._taken(workflow_id, nodes):
+            return
+        for node in nodes:
+            for output, key in enumerate(_keys(node)):
+                self._live[key] = LiveWebhook(workflow_id, version_id, node, output)
+
+    def remove(self, workflow_id: str) -> None:
+        self._live = {key: live for key, live in self._live.items() if live.workflow_id != workflow_id}
+
+
+def _keys(node: dict[str, Any]) -> list[tuple[str, str]]:
+    if node["type"] != WEBHOOK or node.get("disabled"):
+        return []
+    parameters = node.get("parameters") or {}
+    methods = parameters.get("httpMethod", ["GET", "POST"] if parameters.get("multipleMethods") else "GET")
+    return [(method, _path(node)) for method in (methods if isinstance(methods, list) else [methods])]
+
+
+def _path(node: dict[str, Any]) -> str:
+    return str((node.get("parameters") or {}).get("path") or node.get("webhookId", "")).strip("/")
+
+
+def _has_parameters(path: str) -> bool:
+    return any(part.startswith(":") for part in path.split("/"))
+
+
+# ---------------------------------------------------------------- tags
+
+
+class TagStore:
+    """Tags in creation order; names are unique and case-sensitive."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._tags: dict[str, dict[str, Any]] = {}
+
+    def all(self) -> Sequence[dict[str, Any]]:
+        return list(self._tags.values())
+
+    def find(self, tag_id: str) -> dict[str, Any] | None:
+        return self._tags.get(tag_id)
+
+    def named(self, name: str) -> dict[str, Any] | None:
+        return next((tag for tag in self._tags.values() if tag["name"] == name), None)
+
+    def get(self, tag_id: str) -> dict[str, Any]:
+        tag = self._tags.get(tag_id)
+        if tag is None:
+            raise ApiError(404, "Not Found")
+        return tag
+
+    def create(self, name: str, *, tag_id: str | None = None) -> dict[str, Any]:
+        name = self._check_name(name)
+        now = self._host.stamp()
+        tag = {"id": tag_id or self._host.new_id(), "name": name, "createdAt": now, "updatedAt": now}
+        self._tags[tag["id"]] = tag
+        return tag
+
+    def rename(self, tag_id: str, name: str) -> bool:
+        """Rename a tag; returns whether anything changed."""
+        tag = self.get(tag_id)
+        name = self._check_name(name, besides=tag_id)
+        if name == tag["name"]:
+            return False
+        tag.update(name=name, updatedAt=self._host.stamp())
+        return True
+
+    def delete(self, tag_id: str) -> dict[str, Any]:
+        return self._tags.pop(self.get(tag_id)["id"])
+
+    def _check_name(self, name: str, *, besides: str | None = None) -> str:
+        name = name.strip()
+        holder = self.named(name)
+        if not 0 < len(name) <= 24 or (holder is not None and holder["id"] != besides):
+            raise ApiError(409, "Tag already exists")
+        return name
