@@ -1,9 +1,4 @@
-"""A simulated service, in which a test creates workflows and then checks what ran.
-
-Read the payload that a task passed to a run, without the fields that the service and the task add.
-
-Pass triggers through Airflow's database to a triggerer, and their events back to the task.
-"""
+"""A simulated service, in which a test creates workflows and then checks what ran; and the way of triggers to it."""
 
 from __future__ import annotations
 
@@ -30,31 +25,10 @@ if TYPE_CHECKING:
     from airflow_provider_service.simulator._samples import TriggerKind
     from airflow_provider_service.simulator._stores.workflows import Workflow
 
-
-# Fields that the service and the task add to those of a form.
-_ADDED_TO_FORMS = {"submittedAt", "formMode", RUN_KEY_FIELD}
-
-
-def payload_of(execution: Execution) -> Any:
-    """Return the payload of a run, as its trigger received it; None for a schedule or a manual trigger."""
-    initial = execution.run.initial
-    if initial is None:
-        return {}
-    items = [item["json"] for item in initial.items]
-    first = items[0] if items else {}
-    kind = initial.node["type"].rpartition(".")[2]
-    if kind in ("scheduleTrigger", "manualTrigger"):
-        return None
-    if kind == "formTrigger":
-        return {name: value for name, value in first.items() if name not in _ADDED_TO_FORMS}
-    if kind == "chatTrigger":
-        return first.get("chatInput")
-    if kind == "executeWorkflowTrigger":
-        return items if len(items) > 1 else first
-    is_call = isinstance(first, dict) and {"headers", "query", "body"} <= first.keys()
-    if not is_call:
-        return first
-    return first["query"] if first["body"] == {} else first["body"]
+try:
+    from airflow.sdk.serde import deserialize, serialize
+except ImportError:  # before Airflow 3.2
+    from airflow.serialization.serde import deserialize, serialize  # type: ignore[no-redef,import-not-found,unused-ignore]
 
 
 #: Stands for any payload.
@@ -180,12 +154,11 @@ class SimulatedService:
         :raises AssertionError: there is no such workflow.
         """
 
-        def look() -> list[SimulatedRun]:
+        def read() -> list[SimulatedRun]:
             self.simulator.state.settle()
-            found = self._find(workflow)
-            return [_as_run(one) for one in self.simulator.state.executions.of_workflow(found.id)]
+            return list(map(_as_run, self.simulator.state.executions.of_workflow(self._find(workflow).id)))
 
-        return self.simulator.in_loop(look)
+        return self.simulator.in_loop(read)
 
     def assert_ran(self, workflow: SimulatedWorkflow | str, *, times: int = 1, payload: Any = ANY) -> None:
         """Assert how often a workflow has run.
@@ -196,36 +169,37 @@ class SimulatedService:
         :raises AssertionError: it ran more or less often, or does not exist; the message lists what has run.
         """
         runs = self.runs(workflow)
-        count = sum(payload is ANY or one.payload == payload for one in runs)
+        count = sum(payload is ANY or run.payload == payload for run in runs)
         if count == times:
             return
         name = self.simulator.in_loop(lambda: self._find(workflow).name)
         expected = f"to run {_times(times)}" if times else "not to run"
         which = "" if payload is ANY else f" with the payload {payload!r}"
         did = f"ran {_times(count)}" if count else "did not"
-        raise AssertionError(f"expected workflow {name!r} {expected}{which}, but it {did}. {self._received(runs)}")
+        raise AssertionError(f"expected workflow {name!r} {expected}{which}, but it {did}. {self._describe(runs)}")
 
-    def _received(self, runs: list[SimulatedRun]) -> str:
+    def _describe(self, runs: list[SimulatedRun]) -> str:
         if runs:
             return "\n  ".join(["Its runs:", *map(str, runs)])
+        state = self.simulator.state
 
-        def look() -> list[str]:
-            names = {one.id: one.name for one in self.simulator.state.workflows.all()}
-            return [f"{names.get(one.workflow_id)!r}, {_as_run(one)}" for one in self.simulator.state.executions]
+        def read() -> list[str]:
+            names = {workflow.id: workflow.name for workflow in state.workflows.all()}
+            return [f"{names.get(each.workflow_id)!r}, {_as_run(each)}" for each in state.executions]
 
-        others = self.simulator.in_loop(look)
+        others = self.simulator.in_loop(read)
         return "\n  ".join(["What has run instead:", *others]) if others else "No workflow has run."
 
     def _find(self, workflow: SimulatedWorkflow | str) -> Workflow:
         wanted = workflow if isinstance(workflow, str) else workflow.id
-        there = self.simulator.state.workflows.all()
-        found = [one for one in there if wanted in (one.id, one.name)]
-        names = ", ".join(sorted(repr(one.name) for one in there)) or "none"
-        if not found:
+        workflows = self.simulator.state.workflows.all()
+        matching = [each for each in workflows if wanted in (each.id, each.name)]
+        if not matching:
+            names = ", ".join(sorted(repr(each.name) for each in workflows)) or "none"
             raise AssertionError(f"the simulated service has no workflow {wanted!r}; it has {names}")
-        if len(found) > 1:
-            raise AssertionError(f"the simulated service has {len(found)} workflows named {wanted!r}; give an id")
-        return found[0]
+        if len(matching) > 1:
+            raise AssertionError(f"the simulated service has {len(matching)} workflows named {wanted!r}; give an id")
+        return matching[0]
 
 
 def _times(number: int) -> str:
@@ -233,13 +207,36 @@ def _times(number: int) -> str:
 
 
 def _as_run(execution: Execution) -> SimulatedRun:
-    return SimulatedRun(str(execution.id), execution.status, payload_of(execution))
+    return SimulatedRun(str(execution.id), execution.status, _payload(execution))
 
 
-try:
-    from airflow.sdk.serde import deserialize, serialize
-except ImportError:  # before Airflow 3.2
-    from airflow.serialization.serde import deserialize, serialize  # type: ignore[no-redef,import-not-found,unused-ignore]
+# Fields that the service and the task add to those of a form.
+_ADDED_TO_FORMS = {"submittedAt", "formMode", RUN_KEY_FIELD}
+
+
+def _payload(execution: Execution) -> Any:
+    initial = execution.run.initial
+    if initial is None:
+        return {}
+    items = [item["json"] for item in initial.items]
+    first = items[0] if items else {}
+    kind = initial.node["type"].rpartition(".")[2]
+    if kind in ("scheduleTrigger", "manualTrigger"):
+        return None
+    if kind == "formTrigger":
+        return {name: value for name, value in first.items() if name not in _ADDED_TO_FORMS}
+    if kind == "chatTrigger":
+        return first.get("chatInput")
+    if kind == "executeWorkflowTrigger":
+        return items if len(items) > 1 else first
+    is_call = isinstance(first, dict) and {"headers", "query", "body"} <= first.keys()
+    if not is_call:
+        return first
+    return first["query"] if first["body"] == {} else first["body"]
+
+
+# ---------------------------------------------------------------- values and triggers in Airflow's database
+
 
 Stored = tuple[str, dict[str, Any]]
 
@@ -258,7 +255,6 @@ def from_stored(path: str, arguments: dict[str, Any]) -> Any:
 
 
 def revived(trigger: BaseTrigger) -> Any:
-    """Return a trigger after its way through the database."""
     return from_stored(*as_stored(trigger))
 
 
@@ -267,12 +263,7 @@ class TooLateError(Exception):
 
 
 async def first_event(trigger: BaseTrigger, limit: timedelta | None = None) -> Any:
-    """Return the payload of a trigger's first event, as it arrives at the task.
-
-    :param limit: how long the trigger may take; None for as long as it likes.
-    :raises AssertionError: the trigger ends without an event.
-    :raises TooLateError: it takes longer than the limit.
-    """
+    """Return the payload of a trigger's first event, as it arrives at the task."""
     seconds, began = math.inf if limit is None else limit.total_seconds(), clock().now()
     try:
         # In real time, in which triggers of other providers wait.
@@ -289,8 +280,5 @@ async def first_event(trigger: BaseTrigger, limit: timedelta | None = None) -> A
 
 
 def as_xcom(value: Any) -> Any:
-    """Return a value after its way through the database.
-
-    :raises TypeError: Airflow cannot store the value.
-    """
+    """Return a value after its way through the database."""
     return deserialize(json.loads(json.dumps(serialize(value))))

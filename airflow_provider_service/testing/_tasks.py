@@ -1,18 +1,14 @@
-"""Run a task as Airflow does, in this process and without a deployment: templates, retries, deferral and all.
-
-The context of a task without a deployment: a task instance, a DAG run, and the variables of templates.
-"""
+"""Run a task as Airflow does, in this process and without a deployment: templates, retries, deferral and all."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Any
@@ -34,196 +30,6 @@ from airflow_provider_service.sensors._base import ServiceBaseSensor
 from airflow_provider_service.testing._passing_time import PassingTime
 from airflow_provider_service.testing._service import TooLateError, as_xcom, first_event, revived
 
-RETURN_KEY = "return_value"
-_KEEPS_STATE = tuple(map(int, version("apache-airflow").split(".")[:2])) >= (3, 3)
-
-
-@dataclass
-class FakeTaskInstance:
-    """The parts of a task instance that operators and templates use.
-
-    :param task: the operator.
-    :param run_id: id of the DAG run.
-    :param upstream: return values of other tasks, by task id.
-    """
-
-    task: Any
-    run_id: str
-    upstream: Mapping[str, Any]
-    try_number: int = 1
-    map_index: int = -1
-    state: str = "running"
-    pushed: dict[str, Any] = field(default_factory=dict)
-    first_reschedule: datetime | None = None
-
-    def __post_init__(self) -> None:
-        self.task_id: str = self.task.task_id
-        self.dag_id: str = self.task.dag_id
-        self.max_tries: int = self.task.retries or 0
-        self.key = (self.dag_id, self.task_id, self.run_id, self.try_number, self.map_index)
-        self.start_date = clock().utcnow()
-
-    def xcom_push(self, key: str, value: Any, **_: Any) -> None:
-        """Store a value as Airflow does.
-
-        :raises TypeError: Airflow cannot store the value.
-        """
-        self.pushed[key] = as_xcom(value)
-
-    def xcom_pull(
-        self,
-        task_ids: str | Iterable[str] | None = None,
-        dag_id: str | None = None,
-        key: str = RETURN_KEY,
-        include_prior_dates: bool = False,
-        *,
-        default: Any = None,
-        **_: Any,
-    ) -> Any:
-        """Return XComs of this task, or the results of others.
-
-        :raises LookupError: the test does not provide the result of that task.
-        """
-        if task_ids is None:
-            return self.pushed.get(key, default)
-        if not isinstance(task_ids, str):
-            return [self.xcom_pull(one, key=key, default=default) for one in task_ids]
-        if task_ids == self.task_id:
-            return self.pushed.get(key, default)
-        if task_ids not in self.upstream:
-            raise LookupError(
-                f"task {self.task_id!r} uses the output of task {task_ids!r}; "
-                f"pass its result: run_task(..., upstream={{{task_ids!r}: ...}})"
-            )
-        value = self.upstream[task_ids]
-        if key == RETURN_KEY:
-            return value
-        return value.get(key, default) if isinstance(value, Mapping) else default
-
-    def get_first_reschedule_date(self, context: Any) -> datetime | None:
-        """Return when the task was first rescheduled, by the clock to which the sensor compares it."""
-        if self.first_reschedule is None or isinstance(self.task, ServiceBaseSensor):
-            return self.first_reschedule
-        return self.first_reschedule - (clock().utcnow() - datetime.now(UTC))  # Airflow's clock does not jump
-
-    def get_relevant_upstream_map_indexes(self, *_: Any, **__: Any) -> None:
-        """Return None, because no task is mapped."""
-
-
-class FakeStateStore(dict[str, Any]):
-    """The state that Airflow 3.3 keeps for a task run."""
-
-    def set(self, key: str, value: Any, **_: Any) -> None:
-        """Store a value."""
-        self[key] = as_xcom(value)
-
-    def delete(self, key: str) -> None:
-        """Delete a value."""
-        self.pop(key, None)
-
-
-def task_context(
-    task: Any,
-    *,
-    params: Mapping[str, Any],
-    upstream: Mapping[str, Any],
-    logical_date: datetime | None,
-    run_id: str | None,
-) -> dict[str, Any]:
-    """Make the context of the first attempt of a task in a new DAG run.
-
-    :param task: the operator.
-    :param params: values of the DAG's params.
-    :param upstream: return values of other tasks, by task id.
-    :param logical_date: logical date of the DAG run; None for now.
-    :param run_id: id of the DAG run; None for a new one.
-    """
-    now = clock().utcnow()
-    date = logical_date or now
-    run_id = run_id or f"manual__{now.isoformat()}"
-    ti = FakeTaskInstance(task, run_id, dict(upstream))
-    dag_run = SimpleNamespace(
-        dag_id=ti.dag_id,
-        run_id=run_id,
-        run_type="manual",
-        conf=dict(params),
-        logical_date=date,
-        execution_date=date,
-        data_interval_start=date,
-        data_interval_end=date,
-        run_after=now,
-        start_date=now,
-        end_date=None,
-        clear_number=0,
-        external_trigger=True,
-    )
-    context: dict[str, Any] = {
-        "dag": task.dag if task.has_dag() else None,
-        "dag_run": dag_run,
-        "run_id": run_id,
-        "task": task,
-        "ti": ti,
-        "task_instance": ti,
-        "task_instance_key_str": f"{ti.dag_id}__{ti.task_id}__{date:%Y%m%d}",
-        "params": _params(task, params),
-        "inlets": task.inlets,
-        "outlets": task.outlets,
-        "expanded_ti_count": None,
-        **_dates(date),
-        **_accessors(),
-    }
-    if _KEEPS_STATE:
-        context["task_state_store"] = FakeStateStore()
-    return context
-
-
-def _params(task: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    merged = copy.deepcopy(task.params)
-    merged.update(given)
-    values: dict[str, Any] = merged.dump()
-    return values
-
-
-def _dates(date: datetime) -> dict[str, Any]:
-    digits, moment = f"{date:%Y%m%d}", f"{date:%Y%m%dT%H%M%S}"
-    return {
-        "logical_date": date,
-        "execution_date": date,
-        "data_interval_start": date,
-        "data_interval_end": date,
-        "ds": f"{date:%Y-%m-%d}",
-        "ds_nodash": digits,
-        "ts": date.isoformat(),
-        "ts_nodash": moment,
-        "ts_nodash_with_tz": f"{moment}{date:%z}",
-        "prev_start_date_success": None,
-        "prev_data_interval_start_success": None,
-        "prev_data_interval_end_success": None,
-    }
-
-
-def _accessors() -> dict[str, Any]:
-    macros: Any
-    try:
-        from airflow.sdk.execution_time.context import ConnectionAccessor, MacrosAccessor, VariableAccessor
-    except ImportError:  # Airflow 2.11
-        from airflow import macros
-        from airflow.utils.context import (  # type: ignore[attr-defined,no-redef,unused-ignore]
-            ConnectionAccessor,
-            VariableAccessor,
-        )
-    else:
-        macros = MacrosAccessor()
-    return {
-        "conn": ConnectionAccessor(),
-        "macros": macros,
-        "var": {
-            "json": VariableAccessor(deserialize_json=True),
-            "value": VariableAccessor(deserialize_json=False),
-        },
-    }
-
-
 try:
     from airflow.sdk.exceptions import AirflowRescheduleException
 except ImportError:  # before Airflow 3.2
@@ -235,6 +41,9 @@ else:
     from airflow.models.taskinstance import (  # type: ignore[attr-defined,no-redef,unused-ignore]
         set_current_context,
     )
+
+RETURN_KEY = "return_value"
+_KEEPS_STATE = tuple(map(int, version("apache-airflow").split(".")[:2])) >= (3, 3)
 
 
 @dataclass(frozen=True)
@@ -287,14 +96,14 @@ def run_task(
     task: Any = next(operator.iter_references())[0] if isinstance(operator, XComArg) else operator
     if isinstance(task, MappedOperator):
         raise TypeError(f"task {task.task_id!r} is mapped; run its DAG with dag.test()")
-    given = task_context(task, params=params or {}, upstream=upstream or {}, logical_date=logical_date, run_id=run_id)
-    given.update(context or {})
+    full = task_context(task, params=params or {}, upstream=upstream or {}, logical_date=logical_date, run_id=run_id)
+    full.update(context or {})
     last = min(attempts, (task.retries or 0) + 1)
     for number in range(1, last + 1):
-        given["ti"].try_number = number
-        given["ti"].pushed.clear()  # as Airflow does before each attempt
+        full["ti"].try_number = number
+        full["ti"].pushed.clear()  # as Airflow does before each attempt
         try:
-            return _attempt(task, given, number)
+            return _attempt(task, full, number)
         except (AirflowFailException, AirflowSensorTimeout, AirflowSkipException):
             raise
         except (Exception, AirflowTaskTimeout):  # the latter is not an Exception
@@ -305,7 +114,7 @@ def run_task(
 
 def _attempt(operator: Any, context: dict[str, Any], number: int) -> TaskResult:
     """Run one attempt with all its pauses, after each of which the task continues as a new object."""
-    resume: Callable[[Any], Any] | None = None
+    resume: tuple[str, dict[str, Any]] | None = None  # the method that Airflow calls, and its arguments
     deferrals = 0
     while True:
         with _prepared(operator, context) as task:
@@ -313,7 +122,12 @@ def _attempt(operator: Any, context: dict[str, Any], number: int) -> TaskResult:
                 value = _in_task(task, context, resume)
             except TaskDeferred as deferred:
                 deferrals += 1
-                resume = partial(_resumed, *_after(deferred), context)
+                kwargs = as_xcom(deferred.kwargs or {})
+                try:
+                    event = asyncio.run(first_event(revived(deferred.trigger), deferred.timeout))
+                    resume = (deferred.method_name, {**kwargs, "event": event})
+                except TooLateError:
+                    resume = ("__fail__", {"error": "Trigger timeout"})
                 continue
             except AirflowRescheduleException as pause:
                 ti = context["ti"]
@@ -321,21 +135,7 @@ def _attempt(operator: Any, context: dict[str, Any], number: int) -> TaskResult:
                 seconds = (pause.reschedule_date - datetime.now(UTC)).total_seconds()  # by Airflow's clock
                 clock().sleep(seconds)
                 continue
-        return TaskResult(value, _pushed(task, context["ti"], value), number, deferrals)
-
-
-def _after(deferred: TaskDeferred) -> tuple[str, dict[str, Any]]:
-    """Run the trigger of a deferred task, and return the method that Airflow then calls, with its arguments."""
-    kwargs = as_xcom(deferred.kwargs or {})
-    try:
-        event = asyncio.run(first_event(revived(deferred.trigger), deferred.timeout))
-    except TooLateError:
-        return "__fail__", {"error": "Trigger timeout"}
-    return deferred.method_name, {**kwargs, "event": event}
-
-
-def _resumed(method: str, kwargs: dict[str, Any], context: dict[str, Any], task: Any) -> Any:
-    return task.resume_execution(method, kwargs, context)
+        return TaskResult(value, _push(task, context["ti"], value), number, deferrals)
 
 
 @contextmanager
@@ -352,11 +152,11 @@ def _prepared(operator: Any, context: dict[str, Any]) -> Iterator[Any]:
             hook.close()
 
 
-def _in_task(task: Any, context: dict[str, Any], resume: Callable[[Any], Any] | None) -> Any:
+def _in_task(task: Any, context: dict[str, Any], resume: tuple[str, dict[str, Any]] | None) -> Any:
     """Execute or resume a task as Airflow's task runner does, so that the operator does not warn about its caller."""
     with set_current_context(context), _killed_in_time(task):  # type: ignore[arg-type,unused-ignore]
         if resume is not None:
-            return resume(task)
+            return task.resume_execution(*resume, context)
         if not AIRFLOW_V_3_0_PLUS:
             from airflow.models.base import _sentinel  # type: ignore[attr-defined,unused-ignore]
 
@@ -383,7 +183,8 @@ def _killed_in_time(task: Any) -> Iterator[None]:
         raise
 
 
-def _pushed(task: Any, ti: Any, value: Any) -> dict[str, Any]:
+def _push(task: Any, ti: FakeTaskInstance, value: Any) -> dict[str, Any]:
+    """Push the returned value as Airflow does, and return all that was pushed."""
     if value is not None and task.do_xcom_push:
         if getattr(task, "multiple_outputs", False):
             if not isinstance(value, Mapping):
@@ -392,3 +193,162 @@ def _pushed(task: Any, ti: Any, value: Any) -> dict[str, Any]:
                 ti.xcom_push(key, part)
         ti.xcom_push(RETURN_KEY, value)
     return dict(ti.pushed)
+
+
+# ---------------------------------------------------------------- the context of a task
+
+
+@dataclass
+class FakeTaskInstance:
+    """The parts of a task instance that operators and templates use."""
+
+    task: Any
+    run_id: str
+    upstream: Mapping[str, Any]
+    try_number: int = 1
+    map_index: int = -1
+    state: str = "running"
+    pushed: dict[str, Any] = field(default_factory=dict)
+    first_reschedule: datetime | None = None
+
+    def __post_init__(self) -> None:
+        self.task_id: str = self.task.task_id
+        self.dag_id: str = self.task.dag_id
+        self.max_tries: int = self.task.retries or 0
+        self.key = (self.dag_id, self.task_id, self.run_id, self.try_number, self.map_index)
+        self.start_date = clock().utcnow()
+
+    def xcom_push(self, key: str, value: Any, **_: Any) -> None:
+        """Store a value as Airflow does."""
+        self.pushed[key] = as_xcom(value)
+
+    def xcom_pull(
+        self,
+        task_ids: str | Iterable[str] | None = None,
+        dag_id: str | None = None,
+        key: str = RETURN_KEY,
+        include_prior_dates: bool = False,
+        *,
+        default: Any = None,
+        **_: Any,
+    ) -> Any:
+        """Return XComs of this task, or the results of others."""
+        if task_ids is None:
+            return self.pushed.get(key, default)
+        if not isinstance(task_ids, str):
+            return [self.xcom_pull(task_id, key=key, default=default) for task_id in task_ids]
+        if task_ids == self.task_id:
+            return self.pushed.get(key, default)
+        if task_ids not in self.upstream:
+            raise LookupError(
+                f"task {self.task_id!r} uses the output of task {task_ids!r}; "
+                f"pass its result: run_task(..., upstream={{{task_ids!r}: ...}})"
+            )
+        value = self.upstream[task_ids]
+        if key == RETURN_KEY:
+            return value
+        return value.get(key, default) if isinstance(value, Mapping) else default
+
+    def get_first_reschedule_date(self, context: Any) -> datetime | None:
+        """Return when the task was first rescheduled, by the clock to which the sensor compares it."""
+        if self.first_reschedule is None or isinstance(self.task, ServiceBaseSensor):
+            return self.first_reschedule
+        return self.first_reschedule - (clock().utcnow() - datetime.now(UTC))  # Airflow's clock does not jump
+
+    def get_relevant_upstream_map_indexes(self, *_: Any, **__: Any) -> None:
+        """Return None, because no task is mapped."""
+
+
+class FakeStateStore(dict[str, Any]):
+    """The state that Airflow 3.3 keeps for a task run."""
+
+    def set(self, key: str, value: Any, **_: Any) -> None:
+        """Store a value."""
+        self[key] = as_xcom(value)
+
+    def delete(self, key: str) -> None:
+        """Delete a value."""
+        self.pop(key, None)
+
+
+def task_context(
+    task: Any,
+    *,
+    params: Mapping[str, Any],
+    upstream: Mapping[str, Any],
+    logical_date: datetime | None,
+    run_id: str | None,
+) -> dict[str, Any]:
+    """Make the context of the first attempt of a task in a new DAG run."""
+    merged = copy.deepcopy(task.params)
+    merged.update(params)
+    now = clock().utcnow()
+    date = logical_date or now
+    run_id = run_id or f"manual__{now.isoformat()}"
+    ti = FakeTaskInstance(task, run_id, dict(upstream))
+    dag_run = SimpleNamespace(
+        dag_id=ti.dag_id,
+        run_id=run_id,
+        run_type="manual",
+        conf=dict(params),
+        **dict.fromkeys(("logical_date", "execution_date", "data_interval_start", "data_interval_end"), date),
+        run_after=now,
+        start_date=now,
+        end_date=None,
+        clear_number=0,
+        external_trigger=True,
+    )
+    context: dict[str, Any] = {
+        "dag": task.dag if task.has_dag() else None,
+        "dag_run": dag_run,
+        "run_id": run_id,
+        "task": task,
+        "ti": ti,
+        "task_instance": ti,
+        "task_instance_key_str": f"{ti.dag_id}__{ti.task_id}__{date:%Y%m%d}",
+        "params": merged.dump(),
+        "inlets": task.inlets,
+        "outlets": task.outlets,
+        "expanded_ti_count": None,
+        **_dates(date),
+        **_accessors(),
+    }
+    if _KEEPS_STATE:
+        context["task_state_store"] = FakeStateStore()
+    return context
+
+
+def _dates(date: datetime) -> dict[str, Any]:
+    return {
+        **dict.fromkeys(("logical_date", "execution_date", "data_interval_start", "data_interval_end"), date),
+        "ds": f"{date:%Y-%m-%d}",
+        "ds_nodash": f"{date:%Y%m%d}",
+        "ts": date.isoformat(),
+        "ts_nodash": f"{date:%Y%m%dT%H%M%S}",
+        "ts_nodash_with_tz": f"{date:%Y%m%dT%H%M%S%z}",
+        "prev_start_date_success": None,
+        "prev_data_interval_start_success": None,
+        "prev_data_interval_end_success": None,
+    }
+
+
+def _accessors() -> dict[str, Any]:
+    macros: Any
+    try:
+        from airflow.sdk.execution_time.context import ConnectionAccessor, MacrosAccessor, VariableAccessor
+    except ImportError:  # Airflow 2.11
+        from airflow import macros
+        from airflow.utils.context import (  # type: ignore[attr-defined,no-redef,unused-ignore]
+            ConnectionAccessor,
+            VariableAccessor,
+        )
+    else:
+        macros = MacrosAccessor()
+    return {
+        "conn": ConnectionAccessor(),
+        "macros": macros,
+        "var": {
+            "json": VariableAccessor(deserialize_json=True),
+            "value": VariableAccessor(deserialize_json=False),
+        },
+    }
