@@ -59,7 +59,8 @@ TESTS = {
     f"runs/test_queued {WEBHOOKS} runs/test_answers_of_others",
     "client/_execution_data.py": "client/test_execution_data runs/test_searching runs/test_output waits/test_watch",
     "_core/runs/attempt.py": "runs/test_attempts runs/test_on_retry runs/test_clearing",
-    "_core/runs/idempotent_start.py": "runs/test_attempts runs/test_on_retry runs/test_retrying",
+    "_core/runs/idempotent_start.py": f"runs/test_attempts runs/test_on_retry runs/test_retrying runs/test_starting "
+    f"runs/test_mcp {REFUSALS}",
     "_core/runs/service_retry.py": "runs/test_retrying",
     "_core/runs/request.py": f"runs/test_starting {REFUSALS}",
     "_core/runs/start_methods/start_method.py": f"runs/test_starting {REFUSALS} "
@@ -69,7 +70,6 @@ TESTS = {
     "_core/runs/start_methods/bridge.py": "runs/test_bridge",
     "_core/runs/start_methods/webhook.py": f"{WEBHOOKS} {REFUSALS} runs/test_answers_of_others",
     "_core/runs/output.py": "runs/test_nodes runs/test_output",
-    "_core/runs/workflow.py": f"runs/test_starting runs/test_on_retry runs/test_mcp {REFUSALS}",
     "_core/instances/rollback.py": "instances/test_rollback",
     "plugins/_app.py": "plugins/test_execution_page plugins/test_connection_page",
 }

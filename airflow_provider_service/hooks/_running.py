@@ -1,11 +1,9 @@
-"""Run workflows for a hook: once for each key, as an operator does once for each task run.
-
-The executions of a hook, which also reads the output of their nodes.
-"""
+"""What a hook adds to a client for runs: once for each key, as an operator does once for each task run; and output."""
 
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -24,8 +22,7 @@ from airflow_provider_service._core.lineage import parent_headers
 from airflow_provider_service._core.runs.attempt import Attempt
 from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
 from airflow_provider_service._core.runs.output import read_whole
-from airflow_provider_service._core.runs.workflow import resume_or_start
-from airflow_provider_service._core.waits.outcome import Outcome, not_kept, result_of, started
+from airflow_provider_service._core.waits.outcome import not_kept, result_of, started
 from airflow_provider_service._core.waits.stop import stop_overdue
 from airflow_provider_service._core.waits.watch import Wait, poll_here
 from airflow_provider_service.client._clock import clock
@@ -40,23 +37,20 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.arguments import OnVanished
     from airflow_provider_service._core.runs.output import WantedOutput
     from airflow_provider_service._core.runs.request import RunRequest
-    from airflow_provider_service._core.runs.searching import CallTag
     from airflow_provider_service.client import ServiceClient
 
 
 #: How long a key identifies a run outside of a task.
 KEY_LIFETIME = timedelta(days=1)
-# Tags of the calls that tasks have made in this process: within an attempt, a key stands for one execution.
-_called: set[CallTag] = set()
+_MAX_NAMED_NODES = 20
+# The keys that calls of tasks in this process have carried: within an attempt, a key stands for one execution.
+_called: set[str] = set()
 
 
 def wait_as(
     service_conn_id: str, timeout: timedelta | float, poll_interval: timedelta | float, on_vanished: OnVanished
 ) -> Wait:
-    """Return a wait that begins now, for an execution that is still unknown.
-
-    :raises ServiceInputError: an argument is invalid.
-    """
+    """Return a wait that begins now, for an execution that is still unknown."""
     require_choice("on_vanished", on_vanished, ON_VANISHED)
     seconds = read_seconds("timeout", timeout)
     return Wait(
@@ -72,34 +66,10 @@ def wait_as(
 
 
 def require_key(run_key: str | None, context: Context | None) -> None:
-    """Require that a key is text, and that a context comes with a key.
-
-    :raises ServiceInputError: the key is empty or not text, or the context has no key.
-    """
+    """Require that a key is text, and that a context comes with a key."""
     if run_key is not None and not (isinstance(run_key, str) and run_key.strip()):
         refuse("run_key", "text that is not empty", run_key)
     require(run_key is not None or context is None, "context has no effect without a run_key")
-
-
-def attempt_for(run_key: str | None, workflow_id: str, context: Context | None) -> Attempt:
-    """Return the attempt for a key: in a task, that of its task run; elsewhere, one that Airflow does not count.
-
-    :param context: context of the task; None elsewhere.
-    """
-    if run_key is None:
-        return Attempt.only()
-    if context is None:
-        return Attempt.uncounted(workflow_id, run_key, since=clock().utcnow() - KEY_LIFETIME)
-    attempt = Attempt.of_task(context, workflow_id, run_key)
-    attempt.is_repeated = attempt.key.tag in _called
-    return attempt
-
-
-def _current_context() -> Context | None:
-    try:
-        return get_current_context()
-    except (RuntimeError, AirflowException):  # Airflow 3 and 2
-        return None
 
 
 def run_once(
@@ -112,59 +82,53 @@ def run_once(
     wait_for_completion: bool,
     wanted: WantedOutput | None,
 ) -> dict[str, Any]:
-    """Run a workflow for a key, wait for the execution, and return what the operator returns.
-
-    :param wait: the wait, whose execution is still unknown.
-    :param wanted: the output to return as well, if any.
-    """
+    """Run a workflow for a key, wait for the execution, and return what the operator returns."""
     if wanted is not None:
         wanted.require_in(request)
     workflow_id = request.workflow.id
-    context = context or _current_context()
+    if context is None:
+        with suppress(RuntimeError, AirflowException):  # Airflow 3 and 2, outside of a task
+            context = get_current_context()
     if context is not None:
         request = replace(request, parent_headers=parent_headers(context.get("ti")))
-    attempt = attempt_for(run_key, workflow_id, context)
+    attempt = _attempt_for(run_key, workflow_id, context)
+    start = IdempotentStart(client, attempt, timeout=wait.timeout, stopped=threading.Event())
+    outcome = None
     try:
-        execution_id = _started(client, request, attempt, wait.timeout)
+        execution_id, _ = start.resume_saved() or start.run_workflow(request)
     except ServiceRunNotKeptError as error:
         if wait.on_vanished != "succeed":
             raise
         outcome = not_kept(error)
-    else:
-        if not wait_for_completion:
-            return started(client.base_url, workflow_id, execution_id)
-        outcome = _ended(client, replace(wait, execution_id=execution_id))
+    finally:
+        if attempt.has_called:
+            _called.add(attempt.key.header)
     if not wait_for_completion:
-        return outcome.to_xcom(only_ids=True)
+        if outcome is not None:
+            return outcome.to_xcom(only_ids=True)
+        return started(client.base_url, workflow_id, execution_id)
+    if outcome is None:
+        wait = replace(wait, execution_id=execution_id)
+        outcome = poll_here(client.transport.config, wait, threading.Event())
+        if outcome is None:
+            raise AssertionError("nobody gives this wait up")
+        outcome = stop_overdue(client, outcome, wait)
     return result_of(client, outcome, wanted, request.headers)
 
 
-def _started(client: ServiceClient, request: RunRequest, attempt: Attempt, timeout: float) -> str:
-    start = IdempotentStart(client, attempt, timeout=timeout, stopped=threading.Event())
-    try:
-        return start.run(lambda start: (resume_or_start(request, start), request.workflow.id))[0]
-    finally:
-        if attempt.has_called:
-            _called.add(attempt.key.tag)
-
-
-def _ended(client: ServiceClient, wait: Wait) -> Outcome:
-    outcome = poll_here(client.transport.config, wait, threading.Event())
-    if outcome is None:
-        raise AssertionError("nobody gives this wait up")
-    return stop_overdue(client, outcome, wait)
-
-
-__all__ = ["HookExecutions"]
-
-_MAX_NAMED_NODES = 20
+def _attempt_for(run_key: str | None, workflow_id: str, context: Context | None) -> Attempt:
+    """Return the attempt for a key: in a task, that of its task run; elsewhere, one that Airflow does not count."""
+    if run_key is None:
+        return Attempt.only()
+    if context is None:
+        return Attempt.uncounted(workflow_id, run_key, since=clock().utcnow() - KEY_LIFETIME)
+    attempt = Attempt.of_task(context, workflow_id, run_key)
+    attempt.is_repeated = attempt.key.header in _called
+    return attempt
 
 
 class HookExecutions(Executions):
-    """Executions, and the output of their nodes.
-
-    :param client: the service.
-    """
+    """Executions, and the output of their nodes."""
 
     def __init__(self, client: ServiceClient) -> None:
         super().__init__(client.transport)
@@ -175,13 +139,6 @@ class HookExecutions(Executions):
 
         The output consists of the items of all outputs of the node in its last run, without files. It may contain
         whatever the workflow was called with, including headers and their secrets. Safe to repeat.
-
-        :param node: name of the node; None, the default, for the node that ran last.
-        :returns: the JSON value of each item.
-        :raises ServiceInputError: the id is invalid, or the execution has not ended.
-        :raises ServiceNotFoundError: there is no such execution, or it was not kept after its end.
-        :raises ServiceLookupError: the node has not run, or the service did not keep the data of the execution.
-        :raises ServiceAnswerTooLargeError: the data is larger than the connection's ``max_answer_mib``.
         """
         execution = read_whole(self._client, str(execution_id))
         require(
@@ -191,7 +148,7 @@ class HookExecutions(Executions):
         )
         items = last_output(execution) if node is None else output_of(execution, node)
         if items is None:
-            ran = ", ".join(repr(one.node) for one in nodes_of(execution)[:_MAX_NAMED_NODES]) or "none"
+            ran = ", ".join(repr(run.node) for run in nodes_of(execution)[:_MAX_NAMED_NODES]) or "none"
             whose = "of its last node" if node is None else f"of node {node!r}"
             raise ServiceLookupError(f"execution {execution.id} shows no output {whose}; its nodes that ran: {ran}")
         return items

@@ -1,6 +1,7 @@
 """Base class for operators that start an execution once per task run, and stop it if the task is ended early.
 
-Decide what happens to an execution when its task is killed in a worker.
+What Airflow says about who ended a task, and what follows from that, is in ``_core/waits/stop.py``, which a triggerer
+asks as well. Here is how a worker asks, which Airflow interrupts by a signal.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import sys
 from abc import abstractmethod
 from collections.abc import Mapping
 from concurrent.futures import Future, TimeoutError, wait
-from functools import partial
+from types import FrameType
 from typing import TYPE_CHECKING, Any, cast
 
 from airflow.providers.common.compat.sdk import AirflowFailException, AirflowTaskTimeout
@@ -21,7 +22,6 @@ from airflow_provider_service._core.daemon_threads import in_background
 from airflow_provider_service._core.waits.stop import (
     ASKING_SECONDS,
     Decision,
-    TaskNow,
     ask,
     decide,
     in_a_hurry,
@@ -40,8 +40,17 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
     from airflow_provider_service._core.runs.output import WantedOutput
     from airflow_provider_service._core.waits.outcome import Outcome
+    from airflow_provider_service._core.waits.stop import TaskNow
     from airflow_provider_service.client import ServiceConfig
     from airflow_provider_service.operators.results import RunResult
+
+
+log = logging.getLogger(__name__)
+
+#: Seconds for which a signal handler asks Airflow who ended the task; Airflow kills it after 5, and a stop takes 3.
+ASKING_SECONDS_IN_A_SIGNAL = 1.5
+#: Seconds after which a signal handler no longer waits for Airflow's answer.
+ENDING_SECONDS_IN_A_SIGNAL = 4.5
 
 
 class ServiceStartingOperator(ServiceWaitingOperator):
@@ -65,7 +74,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
 
     @abstractmethod
     def begin(self, context: Context, start: IdempotentStart) -> tuple[str, str]:
-        """Start an execution, or resume that of an earlier attempt; return its id and the id of its workflow."""
+        """Start an execution, or resume that of an earlier attempt, as ``start`` does it; return what it returns."""
 
     def requested_workflow_id(self) -> str | None:
         """Return the id of the workflow to run, if the task names it by its id; None by default."""
@@ -84,10 +93,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         return {}
 
     def perform(self, context: Context) -> RunResult:
-        """Start the execution, and wait for it if ``wait_for_completion`` is set.
-
-        :raises ServiceTaskKilledError: the task was killed; the message says what happened to the execution.
-        """
+        """Start the execution, and wait for it if ``wait_for_completion`` is set."""
         try:
             return cast("RunResult", self._run(context))
         except ServiceTaskKilledError as error:
@@ -103,16 +109,11 @@ class ServiceStartingOperator(ServiceWaitingOperator):
 
         deadline = clock().now() + self.wait_seconds
         attempt, hook = Attempt.of_task(context), self.hook
-        self._start = IdempotentStart(
-            hook.client,
-            attempt,
-            timeout=self.wait_seconds,
-            stopped=self._killed,
-            workflow_id=self.requested_workflow_id(),
-        )
-        self._ending = EndingTask(context["ti"], self._start, hook.config)
+        start = IdempotentStart(hook.client, attempt, timeout=self.wait_seconds, stopped=self._killed)
+        self._start, self._ending = start, EndingTask(context["ti"], start, hook.config)
         try:
-            execution_id, workflow_id = self._start.run(partial(self.begin, context))
+            saved = start.resume_saved(self.requested_workflow_id())
+            execution_id, workflow_id = saved or self.begin(context, start)
         except ServiceRunInDoubtError as error:
             if isinstance(error, ServiceRunNotKeptError) and self.on_vanished == "succeed":
                 return self._result(not_kept(error))
@@ -158,8 +159,8 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         """Return the lineage of the execution, even if it failed or the task was deferred."""
         from airflow_provider_service._core import lineage
 
-        known = self._start if self._outcome is None else self._outcome
-        execution_id = None if known is None else known.execution_id
+        source = self._start if self._outcome is None else self._outcome
+        execution_id = None if source is None else source.execution_id
         if not lineage.is_installed() or not execution_id:
             return lineage.empty()
         return lineage.of_execution(task_instance, self.hook.config.base_url, execution_id, self._outcome)
@@ -194,14 +195,6 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         return {**result, **self.further_result(outcome)}
 
 
-log = logging.getLogger(__name__)
-
-# Airflow kills a task 5 s after asking it to end, and stopping the execution takes up to 3 s.
-ASKING_SECONDS_IN_A_SIGNAL = 1.5
-ENDING_SECONDS_IN_A_SIGNAL = 4.5
-_COMMS = "airflow.sdk.execution_time.comms"
-
-
 class EndingTask:
     """Stops the execution of a task that a person or a time limit has ended; otherwise leaves it to the next attempt.
 
@@ -209,14 +202,10 @@ class EndingTask:
     not ask Airflow while this thread is in the middle of another request to Airflow. If the handler cannot decide, the
     task decides when it continues and finds that it was killed, as it does on Airflow 3.
 
-    - ``fate``: what happened to the execution, for messages; None until that is decided, or if there is no execution.
-
-    :param ti: the task instance.
-    :param start: the start of the execution.
-    :param config: address and key of the server.
     """
 
     def __init__(self, ti: Any, start: IdempotentStart, config: ServiceConfig) -> None:
+        #: What happened to the execution, for messages; None until that is decided, or if there is no execution.
         self.fate: str | None = None
         self._ti, self._start, self._config = ti, start, config
         self._attempts_left = ti.try_number <= (ti.max_tries or 0)
@@ -224,10 +213,7 @@ class EndingTask:
         self._is_settling = False
 
     def settle(self, *, in_signal: bool) -> None:
-        """Decide whether to stop the execution, and if so, stop it. Safe to repeat and to interrupt.
-
-        :param in_signal: whether this is called in a signal handler: time is short, but the task may decide later.
-        """
+        """Decide whether to stop the execution, and if so, stop it. Safe to repeat and to interrupt."""
         if self._is_settling or self.fate is not None:  # a second signal interrupts the handler of the first
             return
         self._is_settling = True
@@ -236,17 +222,13 @@ class EndingTask:
             decision = self._decide(in_signal=in_signal)
             if decision is not None:
                 self.fate = self._carry_out(decision)
-                if in_signal:
-                    self._free_the_line(ENDING_SECONDS_IN_A_SIGNAL - (clock().monotonic() - begin))
+                if in_signal and self._answer is not None:
+                    # On Airflow 3.0 and 3.1, the answer would mix with what this thread reports next.
+                    wait([self._answer], max(0.0, ENDING_SECONDS_IN_A_SIGNAL - (clock().monotonic() - begin)))
         finally:
             self._is_settling = False
         if self.fate is not None:
             log.info("The task was killed; %s", self.fate)
-
-    def _free_the_line(self, seconds: float) -> None:
-        """Wait for the answer: on Airflow 3.0 and 3.1, it would mix with what this thread reports next."""
-        if self._answer is not None:
-            wait([self._answer], max(0.0, seconds))
 
     def _carry_out(self, decision: Decision) -> str | None:
         execution_id = self._start.execution_id
@@ -262,13 +244,17 @@ class EndingTask:
         return f"execution {execution_id} {fate}{doubt}: {decision.reason}"
 
     def _decide(self, *, in_signal: bool) -> Decision | None:
-        if _has_timed_out():
+        # Airflow calls ``on_kill`` while it handles the exception of the ``execution_timeout``.
+        if isinstance(sys.exc_info()[1], AirflowTaskTimeout):
             return Decision(True, "the task reached its execution_timeout")
         if in_signal and _interrupts_a_request():
             log.info("The task was killed; its execution keeps running until Airflow can be asked who ended the task")
             return None
+        if self._answer is None:
+            # In a thread, since the supervisor, its API server or its database may be slow to answer.
+            self._answer = in_background(ask, self._ti, self._start.attempt, name="service-end")
         try:
-            now = self._ask(ASKING_SECONDS_IN_A_SIGNAL if in_signal else ASKING_SECONDS)
+            now = self._answer.result(ASKING_SECONDS_IN_A_SIGNAL if in_signal else ASKING_SECONDS)
         except TimeoutError as error:
             if in_signal and self._attempts_left:
                 log.info("The task was killed; its execution keeps running until Airflow says who ended the task")
@@ -278,23 +264,15 @@ class EndingTask:
             return undecided(error, attempts_left=self._attempts_left)
         return decide(now, self._start.execution_id, attempts_left=self._attempts_left)
 
-    def _ask(self, seconds: float) -> TaskNow:
-        """Ask Airflow in a thread, since the supervisor, its API server or its database may be slow to answer."""
-        if self._answer is None:
-            self._answer = in_background(ask, self._ti, self._start.attempt, name="service-end")
-        return self._answer.result(seconds)
-
-
-def _has_timed_out() -> bool:
-    """Whether the task reached its ``execution_timeout``: Airflow calls ``on_kill`` while it handles that exception."""
-    return isinstance(sys.exc_info()[1], AirflowTaskTimeout)
-
 
 def _interrupts_a_request() -> bool:
-    """Whether the signal interrupted a request of this thread to its supervisor, which answers one at a time."""
-    frame = sys._getframe()
-    while (caller := frame.f_back) is not None:
-        if caller.f_globals.get("__name__") == _COMMS:
+    """Whether the signal interrupted a request of this thread to its supervisor, which answers one at a time.
+
+    Airflow has no public way to know that, so the stack is searched for the module that sends the requests.
+    """
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "airflow.sdk.execution_time.comms":
             return True
-        frame = caller
+        frame = frame.f_back
     return False

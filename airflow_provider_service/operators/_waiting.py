@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.waits.outcome import Outcome
     from airflow_provider_service._core.waits.watch import Wait
 
-# Time that Airflow may need to resume a task after its trigger has fired.
+#: Seconds that Airflow may need to resume a task after its trigger has fired; a deferred wait ends so much earlier.
 RESUMING_SECONDS = 30.0
 
 
@@ -30,7 +30,12 @@ class _Kill(threading.Event):
     """
 
     def set(self) -> None:
-        """Set the event, even if the signal has interrupted this thread while it holds the event's lock."""
+        """Set the event, even if the signal has interrupted this thread while it holds the event's lock.
+
+        ``Event.set`` waits for that lock, which the thread could not release before the handler returns, and Python has
+        no other event. So this uses its private parts; it wakes nobody if the lock is taken, and the clock looks again
+        after a while.
+        """
         condition: threading.Condition = vars(self)["_cond"]
         vars(self)["_flag"] = True
         if condition.acquire(blocking=False):
@@ -95,15 +100,7 @@ class ServiceWaitingOperator(ServiceBaseOperator):
     def wait(
         self, context: Context, execution_id: str, workflow_id: str | None, deadline: float, **resumed_with: Any
     ) -> Outcome:
-        """Wait in the worker; or, if deferrable, read the execution once and leave the rest to the triggerer.
-
-        :param execution_id: the execution.
-        :param workflow_id: its workflow.
-        :param deadline: time at which the wait ends, in seconds since the epoch.
-        :param resumed_with: further arguments for ``execute_complete``.
-        :raises TaskDeferred: the wait continues in the triggerer.
-        :raises ServiceTaskKilledError: the task was killed.
-        """
+        """Wait in the worker; or, if deferrable, read the execution once and leave the rest to the triggerer."""
         from airflow_provider_service._core.waits.watch import poll_here
 
         wait = self._wait_for(execution_id, workflow_id, deadline)

@@ -96,12 +96,9 @@ class ServiceRetryExecutionOperator(ServiceStartingOperator):
 
     def begin(self, context: Context, start: IdempotentStart) -> tuple[str, str]:
         """Resume the retry of an earlier attempt, or start one."""
-        from airflow_provider_service._core.runs.service_retry import resume_or_retry
-
         original = self.hook.executions.get(self.execution_id)
-        workflow_id = original.workflow_id or ""
-        self.link_workflow(context, workflow_id)
-        return resume_or_retry(original, start, load_workflow=self.load_workflow), workflow_id
+        self.link_workflow(context, original.workflow_id or "")
+        return start.retry_execution(original, load_workflow=self.load_workflow)
 
     def further_result(self, outcome: Outcome) -> dict[str, Any]:
         """Return the id of the execution that was retried."""

@@ -200,7 +200,6 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         """Resume the execution of an earlier attempt, or start one."""
         from airflow_provider_service._core.lineage import parent_headers
         from airflow_provider_service._core.runs.request import RunRequest
-        from airflow_provider_service._core.runs.workflow import resume_or_start
 
         workflow = self.hook.workflows.get(WORKFLOW.required_id_in(self, self.hook))
         self.link_workflow(context, workflow.id)
@@ -224,7 +223,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         wanted = self.wanted_output()
         if wanted is not None:
             wanted.require_in(request)
-        return resume_or_start(request, start), workflow.id
+        return start.run_workflow(request)
 
     def requested_workflow_id(self) -> str | None:
         """Return the id of the workflow to run; None if the task names it otherwise."""

@@ -37,10 +37,7 @@ LAST_SECONDS = 0.1
 
 
 class Ended(AirflowSkipException):
-    """Carries an outcome through Airflow's sensor, which lets only such exceptions pass regardless of ``soft_fail``.
-
-    :param outcome: how the wait ended; it has a ``message``.
-    """
+    """Carries an outcome through Airflow's sensor, which lets only such exceptions pass regardless of ``soft_fail``."""
 
     def __init__(self, outcome: Any) -> None:
         super().__init__(outcome.message)
@@ -84,10 +81,7 @@ class ServiceBaseSensor(CheckedArguments, BaseSensorOperator):
         """Check the rendered arguments, and wait."""
 
     def _poke_until_done(self, context: Context) -> Any:
-        """Wait as Airflow's own sensor does.
-
-        :raises Ended: the wait ended in a way that ``poke`` cannot return.
-        """
+        """Wait as Airflow's own sensor does."""
         return super().execute(context)
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
@@ -116,10 +110,7 @@ class PollingSensor(ServiceBaseSensor):
 
     @abstractmethod
     def to_check(self) -> Check:
-        """Return the condition to poll.
-
-        :raises ServiceInputError: the arguments do not describe one.
-        """
+        """Return the condition to poll."""
 
     @abstractmethod
     def to_trigger(self, **arguments: Any) -> Any:
@@ -145,10 +136,7 @@ class PollingSensor(ServiceBaseSensor):
         return self._settle(context, outcome)
 
     def poke(self, context: Context) -> PokeReturnValue:
-        """Poll once.
-
-        :raises AirflowSkipException: the wait ended without success; ``execute`` decides what that means.
-        """
+        """Poll once."""
         from airflow.providers.common.compat.sdk import PokeReturnValue
 
         outcome = self._poll()

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._airflow.settings import DEFAULT_DEFERRABLE
 from airflow_provider_service._core.arguments import FAULT_TOLERANCE_SECONDS, as_rendered, require
-from airflow_provider_service._core.health.check import CHECKS, DAY, NAMES, POLL_SECONDS, HealthCheck
+from airflow_provider_service._core.health.check import (
+    CHECKS,
+    DAY,
+    HEALTH_POLL_SECONDS,
+    NAMES,
+    HealthCheck,
+)
 from airflow_provider_service.sensors._base import PollingSensor
 
 if TYPE_CHECKING:
@@ -75,7 +81,7 @@ class ServiceWorkflowHealthSensor(PollingSensor):
         max_duration_p95: Duration | None = None,
         fault_tolerance: Duration = FAULT_TOLERANCE_SECONDS,
         deferrable: bool = DEFAULT_DEFERRABLE,
-        poke_interval: Duration = POLL_SECONDS,
+        poke_interval: Duration = HEALTH_POLL_SECONDS,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[SensorArguments],
     ) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["ServiceSourceControlSensor"]
 
 #: Default number of seconds between two polls, for each of which the service compares itself with the repository.
-POLL_SECONDS = 60.0
+SOURCE_CONTROL_POLL_SECONDS = 60.0
 
 
 class ServiceSourceControlSensor(PollingSensor):
@@ -54,7 +54,7 @@ class ServiceSourceControlSensor(PollingSensor):
         types: Templated[Sequence[str] | None] = None,
         fault_tolerance: Duration = FAULT_TOLERANCE_SECONDS,
         deferrable: bool = DEFAULT_DEFERRABLE,
-        poke_interval: Duration = POLL_SECONDS,
+        poke_interval: Duration = SOURCE_CONTROL_POLL_SECONDS,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[SensorArguments],
     ) -> None:

@@ -20,22 +20,20 @@ from airflow_provider_service.client._clock import clock
 if TYPE_CHECKING:
     from airflow_provider_service._core.waits.conditions import Check
 
-# Seconds that a poll may take if it begins at the deadline or later, and that it may wait for its turn before that.
+#: Seconds that a last poll may take if it begins at the deadline or later, and that it may wait for its turn before.
 LAST_POLL_SECONDS = 30.0
-# Polls at a time in one triggerer: each occupies a thread and may read several pages.
+#: Polls at a time in one triggerer: each occupies a thread and may read several pages.
 POLLS_AT_A_TIME = 5
-# A worker of Airflow 3.0 notices only after up to 5 s that its task was deferred. If the trigger has fired by then, and
-# the task is queued again, the scheduler takes the end of that worker for a failure of the task.
+# If a task is queued again before its worker has noticed that it was deferred, the scheduler takes the end of that
+# worker for a failure of the task.
+#: Seconds for which a trigger does not fire on Airflow 3.0, whose worker may need 5 to notice that its task deferred.
 LEAST_SECONDS = 6.0 if AIRFLOW_V_3_0_PLUS and not AIRFLOW_V_3_1_PLUS else 0.0
 
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
 
 async def until_it_may_fire(began: float) -> None:
-    """Wait until Airflow can take the event of a trigger.
-
-    :param began: when the trigger began to run, by the monotonic clock.
-    """
+    """Wait until Airflow can take the event of a trigger."""
     left = began + LEAST_SECONDS - clock().monotonic()
     if left > 0:
         await clock().async_sleep(left)

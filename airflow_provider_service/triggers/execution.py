@@ -24,8 +24,8 @@ from airflow_provider_service._core.arguments import (
 )
 from airflow_provider_service._core.daemon_threads import DaemonPool, in_daemon_thread
 from airflow_provider_service._core.waits.outcome import broken
-from airflow_provider_service._core.waits.stop import log_failure, try_to_stop
-from airflow_provider_service._core.waits.watch import Wait
+from airflow_provider_service._core.waits.stop import log_failure, try_to_stop, was_killed
+from airflow_provider_service._core.waits.watch import FaultTolerance, Wait
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.triggers._polling import until_it_may_fire
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ServiceExecutionTrigger"]
 
-# A user may end hundreds of deferred tasks at once, and a service answers only so many requests in time.
+#: Stops of killed tasks at once: a user may end hundreds, and a service answers only so many requests in time.
 MAX_STOPS_AT_ONCE = 5
 
 # By connection, so that a service that hangs does not delay the stops of others.
@@ -162,9 +162,6 @@ class ServiceExecutionTrigger(BaseTrigger):
                 await asyncio.shield(self._stopping)
 
     async def _stop_if_killed(self) -> None:
-        from airflow_provider_service._core.waits.stop import was_killed
-        from airflow_provider_service._core.waits.watch import FaultTolerance
-
         await _load()
         from airflow_provider_service._core.waits.poller import shared_config_for
 
@@ -184,16 +181,7 @@ class ServiceExecutionTrigger(BaseTrigger):
 
     async def _join_poller(self) -> tuple[Poller, Waiter]:
         await _load()
-        from airflow_provider_service._core.waits.poller import Waiter
-
-        poller = await self._poller()
-        waiter = Waiter(self.wait)
-        poller.join(waiter)
-        return poller, waiter
-
-    async def _poller(self) -> Poller:
-        from airflow_provider_service._core.waits.poller import poller_of
-        from airflow_provider_service._core.waits.watch import FaultTolerance
+        from airflow_provider_service._core.waits.poller import Waiter, poller_of
 
         faults = FaultTolerance(f"connection '{self.service_conn_id}'", self.fault_tolerance)
         while True:
@@ -207,4 +195,6 @@ class ServiceExecutionTrigger(BaseTrigger):
                 await clock().async_sleep(min(self.poll_interval, FAULT_PAUSE_SECONDS, left))
             else:
                 faults.succeeded()
-                return poller
+                waiter = Waiter(self.wait)
+                poller.join(waiter)
+                return poller, waiter

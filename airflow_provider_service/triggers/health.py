@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from airflow_provider_service._core.arguments import FAULT_TOLERANCE_SECONDS
-from airflow_provider_service._core.health.check import DAY, POLL_SECONDS, HealthCheck
+from airflow_provider_service._core.health.check import DAY, HEALTH_POLL_SECONDS, HealthCheck
 from airflow_provider_service._core.health.reading import HealthPoll
 from airflow_provider_service.triggers._polling import PollingTrigger
 
@@ -47,7 +47,7 @@ class ServiceWorkflowHealthTrigger(PollingTrigger):
         service_conn_id: str,
         deadline: float,
         timeout: float | timedelta,
-        poll_interval: float | timedelta = POLL_SECONDS,
+        poll_interval: float | timedelta = HEALTH_POLL_SECONDS,
         fault_tolerance: float | timedelta = FAULT_TOLERANCE_SECONDS,
         workflow_id: str | None = None,
         workflow_name: str | None = None,

@@ -11,7 +11,7 @@ from tests.runs.task_run import TaskRun
 
 #: Times of the search for a started execution; the proxy never delays a call for longer than these allow.
 CONSTANTS = {
-    "PATIENCE_SECONDS": 0.2,
+    "ANSWER_PATIENCE_SECONDS": 0.2,
     "PATIENCE_AT_ONCE_SECONDS": 0.2,
     "SETTLING_SECONDS": 1.0,
     "VISIBLE_WITHIN_SECONDS": 2.0,

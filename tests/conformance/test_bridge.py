@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from airflow_provider_service._core.runs.attempt import RunKey
 from airflow_provider_service._core.runs.bridge import TAG, BridgeSecret, Installer, credential_of
-from airflow_provider_service._core.runs.searching import RUN_KEY_HEADER, RunKey, starting_call
+from airflow_provider_service._core.runs.searching import RUN_KEY_HEADER, starting_call
 from airflow_provider_service.client import errors
 from airflow_provider_service.client._execution_data import failure_of, last_output
 from airflow_provider_service.client.models import Execution, Workflow
@@ -131,7 +132,7 @@ def test_the_execution_of_the_bridge_carries_the_key(bridge: Bridge, callee: Cal
     workflow = callee(sub_workflow_trigger(), done())
     bridge.run(workflow)
     parent = bridge.call(workflow.id, **{RUN_KEY_HEADER: key.header})
-    assert starting_call(parent).tag == key.tag
+    assert starting_call(parent).carries(key)
     child = bridge.bench.finished(child_of(parent))
     assert key.header not in str(child.data)
 

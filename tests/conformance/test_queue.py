@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
-from airflow_provider_service._core.runs.searching import RUN_KEY_HEADER, RunKey
+from airflow_provider_service._core.runs.attempt import RunKey
+from airflow_provider_service._core.runs.searching import RUN_KEY_HEADER
 from airflow_provider_service.client.models import DeletedExecution, Execution
 
 from .expecting import status_and_message, unique

@@ -6,8 +6,6 @@ import threading
 
 import pytest
 
-from airflow_provider_service._core.runs.attempt import Attempt
-from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
 from airflow_provider_service._core.runs.service_retry import RetrySearch, RetryStarter
 from airflow_provider_service.client.errors import ServiceConflictError, ServiceInvalidRequestError, ServiceTimeoutError
 from tests.polling import wait_until
@@ -98,8 +96,7 @@ def test_a_retry_whose_answer_is_not_awaited_is_found(bench: Workbench, service:
     service.pass_time(4)
     bench.finished(original_id)
     original = service.client.executions.get(original_id)
-    start = IdempotentStart(service.client, Attempt.only(), timeout=30, stopped=threading.Event())
-    found = RetryStarter(original, start, load_workflow=False).start()
+    found = RetryStarter(original, service.client, False, timeout=30, stopped=threading.Event()).start()
     assert service.client.executions.get(found).retry_of == original_id
     service.pass_time(4)
     assert bench.finished(found).status == "error"

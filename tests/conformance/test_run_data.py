@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from airflow_provider_service._core.runs.attempt import RunKey
 from airflow_provider_service._core.runs.searching import (
     RUN_KEY_HEADER,
     EarlierRuns,
-    RunKey,
     RunSearch,
     find_earlier_runs,
 )

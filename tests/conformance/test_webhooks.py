@@ -13,11 +13,9 @@ import pytest
 import requests
 
 from airflow_provider_service._airflow.connection import WebhookHeaders
-from airflow_provider_service._core.runs.attempt import Attempt
-from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
+from airflow_provider_service._core.runs.attempt import Attempt, RunKey
 from airflow_provider_service._core.runs.request import RunRequest
-from airflow_provider_service._core.runs.searching import RunKey
-from airflow_provider_service._core.runs.start_methods.webhook import WebhookStarter
+from airflow_provider_service._core.runs.start_methods.webhook import WebhookStartMethod
 from airflow_provider_service.client._execution_data import starting_items
 from airflow_provider_service.client.errors import (
     ServiceTimeoutError,
@@ -293,11 +291,13 @@ def test_test_addresses_answer_only_while_an_editor_listens(bench: Workbench, se
 # ---------------------------------------------------------------- the client's way to start a run
 
 
-def starter(service: Target, flow: Workflow, *, timeout: float = 20, attempt: int = 1) -> WebhookStarter:
-    request = RunRequest(flow, {"a": 1}, None, WebhookHeaders(None, None), activate=False)
+def starter(service: Target, flow: Workflow, *, timeout: float = 20, attempt: int = 1) -> WebhookStartMethod:
+    active = service.client.workflows.get(flow.id)
+    request = RunRequest(active, {"a": 1}, None, WebhookHeaders(None, None), activate=False)
     mine = Attempt(RunKey(unique("key"), attempt), None)
-    start = IdempotentStart(service.client, mine, timeout=timeout, stopped=threading.Event())
-    return WebhookStarter(request, start, service.client.webhooks.find(flow), None)
+    method = WebhookStartMethod(request, service.client, mine, timeout=timeout, stopped=threading.Event())
+    method.prepare()
+    return method
 
 
 def test_the_client_starts_a_run_and_learns_its_id(bench: Workbench, service: Target) -> None:

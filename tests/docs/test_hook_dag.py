@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from airflow_provider_service._core.runs.searching import RUN_KEY_HEADER, CallTag
+from airflow_provider_service._core.runs.attempt import RunKey
+from airflow_provider_service._core.runs.searching import RUN_KEY_HEADER
 from airflow_provider_service.simulator import ServiceSimulator
 from scripts.dag_runner import run_dag
 from tests.runs.workflows import DONE, calls, held, put, started_with, statuses, webhook
@@ -23,6 +24,6 @@ def test_a_retry_resumes_what_the_attempt_before_has_started(database: None, sim
     assert (statuses(simulator, workflow_id), calls(simulator)) == (["success", "success"], 2)
     started = [started_with(execution) for execution in held(simulator, workflow_id)]
     assert [one["body"]["region"] for one in started] == ["eu", "us"]
-    marks = [CallTag.read(one["headers"][RUN_KEY_HEADER.lower()]) for one in started]
+    marks = [RunKey.read(one["headers"][RUN_KEY_HEADER.lower()]) for one in started]
     # The begin of the DAG run: the keys belong to the task that runs.
     assert all(mark is not None and mark.start for mark in marks)

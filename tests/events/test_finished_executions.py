@@ -115,7 +115,7 @@ class Listener:
         own = own.with_read(read(client, self.cursor.unseen(own)), frozenset({self._workflow_id}))  # type: ignore[arg-type]
         for execution in self.cursor.unreported(own):
             self.reported.append(execution.id)
-            self.cursor.mark_reported(execution)
+            self.cursor.reported.add(execution.number)
         self.cursor.advance(own)
 
     def restart(self) -> None:
@@ -190,7 +190,7 @@ class Watch:
         snapshot = snapshot.with_read(found, frozenset({self._workflow_id}))
         told = self._cursor.unreported(snapshot)
         for execution in told:
-            self._cursor.mark_reported(execution)
+            self._cursor.reported.add(execution.number)
         self._cursor.advance(snapshot)
         return [execution.id for execution in told]
 

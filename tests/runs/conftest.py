@@ -35,7 +35,7 @@ def no_real_time(
 ) -> None:
     """Nothing here waits in real time; what is marked waits for as short as suits a server that answers at once."""
     if request.node.get_closest_marker("real_time"):
-        monkeypatch.setattr(searching, "PATIENCE_SECONDS", 0.5)
+        monkeypatch.setattr(searching, "ANSWER_PATIENCE_SECONDS", 0.5)
         monkeypatch.setattr(searching, "PATIENCE_AT_ONCE_SECONDS", 2.0)
         monkeypatch.setattr(searching, "SETTLING_SECONDS", 0.5)
         monkeypatch.setattr(searching, "VISIBLE_WITHIN_SECONDS", 0.8)
@@ -51,7 +51,7 @@ def few_reads_by_id(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def answers_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is searched for before the call is answered, however late that is on a busy machine."""
-    monkeypatch.setattr(searching, "PATIENCE_SECONDS", 60.0)
+    monkeypatch.setattr(searching, "ANSWER_PATIENCE_SECONDS", 60.0)
     monkeypatch.setattr(searching, "PATIENCE_AT_ONCE_SECONDS", 60.0)
 
 

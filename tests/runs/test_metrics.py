@@ -61,7 +61,7 @@ def test_a_run_in_doubt(
     monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator, metrics: ReportedMetrics
 ) -> None:
     # The call is answered before anybody looks for the execution, which is seen only while it runs.
-    monkeypatch.setattr(searching, "PATIENCE_SECONDS", 120.0)
+    monkeypatch.setattr(searching, "ANSWER_PATIENCE_SECONDS", 120.0)
     run = task_run(workflow_id=put(simulator, webhook(mode="lastNode"), DONE, saveDataSuccessExecution="none"))
     with pytest.raises(AirflowFailException, match="it has ended without being saved"):
         run.attempt(1)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_service._core.runs import output
-from airflow_provider_service._core.runs.output import MAX_NODES, NodeLog, node_table, nodes_in_short
+from airflow_provider_service._core.runs.output import MAX_LISTED_NODES, NodeLog, node_table, nodes_in_short
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client._clock import using
 from airflow_provider_service.client._execution_data import NodeRun
@@ -110,10 +110,10 @@ def nodes(count: int) -> list[NodeRun]:
 
 
 def test_many_nodes_are_cut_and_counted() -> None:
-    short = nodes_in_short(nodes(MAX_NODES + 7))
-    assert (len(short["nodes"]), short["node_count"]) == (MAX_NODES, MAX_NODES + 7)
-    lines = list(node_table(nodes(MAX_NODES + 7)))
-    assert (len(lines), lines[-1]) == (1 + MAX_NODES + 1, "and 7 more nodes")
+    short = nodes_in_short(nodes(MAX_LISTED_NODES + 7))
+    assert (len(short["nodes"]), short["node_count"]) == (MAX_LISTED_NODES, MAX_LISTED_NODES + 7)
+    lines = list(node_table(nodes(MAX_LISTED_NODES + 7)))
+    assert (len(lines), lines[-1]) == (1 + MAX_LISTED_NODES + 1, "and 7 more nodes")
 
 
 def test_a_table_is_aligned_on_one_line_for_each_node() -> None:

@@ -14,10 +14,9 @@ import pytest
 import requests_mock
 
 from airflow_provider_service._core.runs import searching
+from airflow_provider_service._core.runs.attempt import RunKey
 from airflow_provider_service._core.runs.searching import (
-    CallTag,
     EarlierRuns,
-    RunKey,
     RunSearch,
     StartingCall,
     find_earlier_runs,
@@ -254,7 +253,7 @@ def test_data_that_cannot_be_read_does_not_stop_a_search(server: requests_mock.M
 
 def test_a_search_ends_when_the_call_is_answered(client: ServiceClient, server: requests_mock.Mocker) -> None:
     answer(server, *map(execution, (9, 8, 7)), execution(6, KEY.header))
-    found = RunSearch("w", NOW).made_by(client, KEY.tag, lambda: len(read_with_data(server)) == 2)
+    found = RunSearch("w", NOW).made_by(client, KEY, lambda: len(read_with_data(server)) == 2)
     assert (found, read_with_data(server)) == (None, ["9", "8"])
 
 
@@ -275,7 +274,7 @@ def test_an_answer_that_was_spoilt_on_its_way_is_read_again(
     answer(server, own)
     spoilt = {"text": text, "headers": {"Content-Type": "application/json"}}
     server.get(f"{LIST}/4?includeData=true", [spoilt, spoilt, {"json": own}])
-    assert RunSearch("w", NOW).made_by(client, KEY.tag) == "4"
+    assert RunSearch("w", NOW).made_by(client, KEY) == "4"
 
 
 @pytest.mark.parametrize("item", [5, {"headers": 5}, {"headers": None}, {"headers": ["x-airflow-run-key"]}])
@@ -286,7 +285,7 @@ def test_an_item_of_another_shape_shows_no_origin(item: Any) -> None:
 
 @pytest.mark.parametrize("header", [5, None, "k", "k...", "k...x", f"k...{'9' * 5000}", "k...٣", "k...1\n", ["k...1"]])
 def test_headers_that_no_task_has_sent(header: Any) -> None:
-    assert CallTag.read(header) is None
+    assert RunKey.read(header) is None
 
 
 @pytest.mark.parametrize(

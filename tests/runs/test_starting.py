@@ -326,7 +326,7 @@ def test_searches_that_fail_while_the_call_is_open(
     monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator, status: int
 ) -> None:
     connect(monkeypatch, simulator, extra={"retry_deadline": 0})
-    monkeypatch.setattr(searching, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(searching, "ANSWER_PATIENCE_SECONDS", 0.1)
     workflow_id = put(simulator, webhook(mode="lastNode"), wait(2), DONE)
     simulator.inject("status", status=status, path="/executions$", times=2)
     assert task_run(workflow_id=workflow_id).attempt(1)["status"] == "success"

@@ -31,7 +31,6 @@ FORKS.set_forkserver_preload(
         "airflow_provider_service.client.resources._workflows",
         "airflow_provider_service._core.runs.idempotent_start",
         "airflow_provider_service.client.resources._mcp",
-        "airflow_provider_service._core.runs.workflow",
         "airflow_provider_service.client._http.transport",
         "airflow_provider_service._core.rows.upsert",
         "airflow_provider_service.hooks._running",
@@ -47,7 +46,7 @@ FORKS.set_forkserver_preload(
 )
 
 QUICK = {
-    "PATIENCE_SECONDS": 0.05,
+    "ANSWER_PATIENCE_SECONDS": 0.05,
     "PATIENCE_AT_ONCE_SECONDS": 0.05,
     "SETTLING_SECONDS": 0.1,
     "VISIBLE_WITHIN_SECONDS": 0.5,

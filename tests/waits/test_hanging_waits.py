@@ -24,7 +24,7 @@ HANGING = 4.0
 @pytest.fixture
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits long for an answer; it is still longer than all good answers take."""
-    monkeypatch.setattr(poller, "PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr(poller, "READ_PATIENCE_SECONDS", 1.0)
 
 
 @pytest.mark.slow

@@ -147,7 +147,7 @@ async def test_a_deadline_does_not_wait_for_slow_reads(
 async def test_a_last_poll_comes_before_reads_that_wait(
     simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(poller, "LAST_POLL_SECONDS", SLOW)
+    monkeypatch.setattr(poller, "LAST_READ_SECONDS", SLOW)
     simulator.inject("status", times=None, path=LIST, status=400)
     ids = started(simulator, workflow_id, 400)
     read_slowly(simulator, ids, 0.4)

@@ -28,74 +28,66 @@ log = logging.getLogger(__name__)
 
 #: Ids of workflows; None for all.
 Workflows = frozenset[str] | None
-#: For up to so many workflows, the executions of each are listed; for more, they are selected from a list of all.
+#: Workflows up to which the executions of each are listed; for more, they are selected from a list of all.
 MOST_LISTED_SEPARATELY = 20
-# Ids below the newest among which late executions are expected.
+#: Ids below the newest among which executions may end that no list has shown before.
 LATE_WITHIN = 5000
-# Possible difference between the clocks of the hosts of a service.
+#: Possible difference between the clocks of the hosts of a service.
 HOSTS_SKEW = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What one poll has seen.
-
-    :param base_url: address of the service.
-    :param since: the poll looked for all executions after this id, and for the active ones up to it.
-    :param newest: highest existing id, of any workflow.
-    :param active: the active executions.
-    :param ended: executions that have ended, oldest first.
-    :param gone: ids of executions that were not kept.
-    :param late: ids of ended executions that are older than others of earlier polls, but appear for the first time.
-    """
+    """What one poll has seen of all executions after an id, and of the active ones up to it."""
 
     base_url: str
     since: int
+    #: The highest existing id, of any workflow.
     newest: int
     active: list[Execution]
+    #: The oldest first.
     ended: list[Execution]
+    #: Ids of executions that were not kept.
     gone: frozenset[int] = frozenset()
+    #: Ids of ended executions that are older than others of earlier polls, but appear for the first time.
     late: frozenset[int] = frozenset()
 
     def of(self, workflows: Workflows) -> Snapshot:
         """The snapshot, reduced to some workflows."""
-        active, ended = ([one for one in part if is_of(one, workflows)] for part in (self.active, self.ended))
+        active = [execution for execution in self.active if is_of(execution, workflows)]
+        ended = [execution for execution in self.ended if is_of(execution, workflows)]
         return replace(self, active=active, ended=ended)
 
-    def with_read(self, found: Mapping[int, Execution | None], workflows: Workflows) -> Snapshot:
-        """The snapshot of some workflows, extended by what :func:`read` has found of them."""
-        own = {id_: one for id_, one in found.items() if one and is_of(one, workflows)}
-        return replace(self.with_more(own.values()), gone=self.gone.union(found.keys() - own.keys()))
+    def with_read(self, by_id: Mapping[int, Execution | None], workflows: Workflows) -> Snapshot:
+        """The snapshot of some workflows, extended by what :func:`read` has read of them."""
+        own = {number: execution for number, execution in by_id.items() if execution and is_of(execution, workflows)}
+        return replace(self.with_more(own.values()), gone=self.gone.union(by_id.keys() - own.keys()))
 
     def with_more(self, executions: Iterable[Execution]) -> Snapshot:
         """The snapshot, extended by executions that were read after it. If both contain one, the snapshot's is kept."""
-        known = set(_numbers(self.active, self.ended))
-        more = {one.number: one for one in executions if one.number not in known}
-        ended = [one for one in more.values() if one.status in ENDED_STATUSES]
-        return replace(
-            self,
-            newest=max((self.newest, *more)),
-            active=self.active + [one for one in more.values() if one.status not in ENDED_STATUSES],
-            ended=sorted(self.ended + ended, key=lambda one: one.number),
-        )
+        contained = set(_numbers(self.active, self.ended))
+        more = {execution.number: execution for execution in executions if execution.number not in contained}
+        active, ended = list(self.active), list(self.ended)
+        for execution in more.values():
+            (ended if execution.status in ENDED_STATUSES else active).append(execution)
+        ended.sort(key=lambda execution: execution.number)
+        return replace(self, newest=max((self.newest, *more)), active=active, ended=ended)
 
 
 @dataclass
 class Cursor:
-    """How far the ends of executions of some workflows have been reported.
+    """How far the ends of executions of some workflows have been reported. Airflow stores it by these names."""
 
-    :param base_url: address of the service whose ids these are.
-    :param floor: executions up to this id that are not in ``open`` have been reported, or ended before the watch began.
-    :param ceiling: highest id that the last poll saw.
-    :param reported: ids that have been reported, as far as a later poll may contain their ends again: also that of
-        another triggerer, which cannot know which older ones are late.
-    :param open: ids of executions that have not been seen to end.
-    """
-
+    #: Address of the service whose ids these are.
     base_url: str
+    #: Executions up to this id that are not ``open`` have been reported, or ended before the watch began.
     floor: int
+    #: The highest id that the last poll saw.
     ceiling: int
+    #: Those reported whose ends a later poll may contain again: also a poll of another triggerer, which cannot know
+    #: which older ones are late.
     reported: set[int] = field(default_factory=set)
+    #: Those that have not been seen to end.
     open: set[int] = field(default_factory=set)
 
     @classmethod
@@ -115,15 +107,9 @@ class Cursor:
 
     def unreported(self, snapshot: Snapshot) -> list[Execution]:
         """The executions of a snapshot whose ends have not been reported."""
-        return [
-            one
-            for one in snapshot.ended
-            if one.number not in self.reported and (one.number > self.floor or one.number in self.open | snapshot.late)
-        ]
-
-    def mark_reported(self, execution: Execution) -> None:
-        """Record that the end of an execution has been reported."""
-        self.reported.add(execution.number)
+        older = (self.open | snapshot.late) - self.reported
+        new = [execution for execution in snapshot.ended if execution.number not in self.reported]
+        return [execution for execution in new if execution.number > self.floor or execution.number in older]
 
     def advance(self, snapshot: Snapshot) -> None:
         """Move on to the next poll, after all of a snapshot has been reported."""
@@ -133,7 +119,7 @@ class Cursor:
         self.floor = self.ceiling
         self._see(snapshot)
         oldest = self.floor if is_anew else snapshot.newest - LATE_WITHIN
-        self.reported = {one for one in self.reported if oldest < one <= snapshot.newest}
+        self.reported = {number for number in self.reported if oldest < number <= snapshot.newest}
 
     def _see(self, snapshot: Snapshot) -> None:
         self.ceiling = max((self.ceiling, *_numbers(snapshot.active, snapshot.ended)))
@@ -141,29 +127,20 @@ class Cursor:
 
     def to_json(self) -> dict[str, Any]:
         """The cursor as a JSON object, to be stored for the time after a restart."""
-        return {
-            "base_url": self.base_url,
-            "floor": self.floor,
-            "ceiling": self.ceiling,
-            "reported": sorted(self.reported),
-            "open": sorted(self.open),
-        }
+        return {**vars(self), "reported": sorted(self.reported), "open": sorted(self.open)}
 
     @classmethod
-    def from_json(cls, kept: Any) -> Cursor | None:
+    def from_json(cls, stored: Any) -> Cursor | None:
         """Read a stored cursor. Return None if the value is not a cursor."""
         try:
-            ends, ids = (
-                (int(kept["floor"]), int(kept["ceiling"])),
-                (set(map(int, kept[one])) for one in ("reported", "open")),
-            )
-            return cls(str(kept["base_url"]), *ends, *ids)
+            reported, open_ = set(map(int, stored["reported"])), set(map(int, stored["open"]))
+            return cls(str(stored["base_url"]), int(stored["floor"]), int(stored["ceiling"]), reported, open_)
         except (KeyError, TypeError, ValueError):
             return None
 
 
 def _numbers(*parts: Iterable[Execution]) -> Iterator[int]:
-    return (one.number for one in chain(*parts))
+    return (execution.number for execution in chain(*parts))
 
 
 class _Unlisted:
@@ -175,20 +152,23 @@ class _Unlisted:
 
     def appeared(self, seen: list[Execution]) -> frozenset[int]:
         """Record what a poll has seen. Return which of these ids are in it and have ended since the last poll."""
-        late = frozenset(one.number for one in seen if one.number in self._ids and self._has_just_ended(one))
+        late = frozenset(
+            execution.number for execution in seen if execution.number in self._ids and self._has_just_ended(execution)
+        )
         newest = max(_numbers(seen), default=0)
         oldest = newest - LATE_WITHIN
         self._ids.update(range(max(self._newest, oldest) + 1, newest))
-        self._ids = {one for one in self._ids.difference(_numbers(seen)) if oldest < one < newest}
+        self._ids = {number for number in self._ids.difference(_numbers(seen)) if oldest < number < newest}
         self._newest = newest
-        self._latest_start = max([self._latest_start, *(one.started_at for one in seen if one.started_at)])
+        starts = [execution.started_at for execution in seen if execution.started_at]
+        self._latest_start = max([self._latest_start, *starts])
         return late
 
-    def _has_just_ended(self, one: Execution) -> bool:
-        if one.stopped_at is None or one.status not in ENDED_STATUSES:
+    def _has_just_ended(self, execution: Execution) -> bool:
+        if execution.stopped_at is None or execution.status not in ENDED_STATUSES:
             return False
         # Those that ended long ago appear when the key is given access to them, or when others are deleted.
-        return one.stopped_at > self._latest_start - HOSTS_SKEW
+        return execution.stopped_at > self._latest_start - HOSTS_SKEW
 
 
 class ExecutionPoll:
@@ -212,14 +192,18 @@ class ExecutionPoll:
         newest = max((0 if last else since, *_numbers(seen)))
         late = self._unlisted.appeared(seen)
 
-        def is_new(one: Execution) -> bool:
-            return one.status in ENDED_STATUSES and (one.number > since or one.number in late)
-
-        new = {one.number: one for one in seen if is_new(one)}
-        active = {one.number: one for one in seen if one.status not in ENDED_STATUSES and one.number not in new}
-        ended = [new[id_] for id_ in sorted(new)]
+        active, ended = {}, {}
+        for execution in seen:
+            number = execution.number
+            if execution.status not in ENDED_STATUSES:
+                active[number] = execution
+            elif number > since or number in late:
+                ended[number] = execution
+        still_active = [execution for number, execution in active.items() if number not in ended]
         self._next_since = last.newest if last else since
-        self._last = Snapshot(client.base_url, since, newest, list(active.values()), ended, late=late)
+        self._last = Snapshot(
+            client.base_url, since, newest, still_active, [ended[number] for number in sorted(ended)], late=late
+        )
         return self._last
 
 
@@ -237,8 +221,7 @@ def listed(
 ) -> Iterator[Execution]:
     """The executions after an id, newest first, and the next older one; without those that are running.
 
-    :param workflow_id: only executions of this workflow; None for those of all.
-    :param at_least: so many executions even if they are older. The rest of a page costs no request.
+    ``at_least`` so many are listed even if they are older: the rest of a page costs no request.
     """
     for count, execution in enumerate(client.executions.list(workflow_id=workflow_id), 1):
         yield execution
@@ -249,8 +232,8 @@ def listed(
 def listed_of(client: ServiceClient, since: int, workflows: Workflows) -> list[Execution]:
     """The executions of some workflows after an id."""
     if workflows is None or len(workflows) > MOST_LISTED_SEPARATELY:
-        return [one for one in listed(client, since) if is_of(one, workflows)]
-    return [one for workflow_id in sorted(workflows) for one in listed(client, since, workflow_id)]
+        return [execution for execution in listed(client, since) if is_of(execution, workflows)]
+    return [execution for workflow_id in sorted(workflows) for execution in listed(client, since, workflow_id)]
 
 
 def is_of(execution: Execution, workflows: Workflows) -> bool:
@@ -261,16 +244,16 @@ def is_of(execution: Execution, workflows: Workflows) -> bool:
 def read(client: ServiceClient, ids: Iterable[int], until: float = math.inf) -> Mapping[int, Execution | None]:
     """Read executions one by one. Those that were not kept are None; those that cannot be read now are left out.
 
-    :param until: time of the monotonic clock after which no further read begins.
+    No read begins after ``until``, a time of the monotonic clock.
     """
-    found: dict[int, Execution | None] = {}
+    by_id: dict[int, Execution | None] = {}
     for execution_id in ids:
         if clock().monotonic() >= until:
             break
         try:
-            found[execution_id], _ = read_state(client, execution_id)
+            by_id[execution_id], _ = read_state(client, execution_id)
         except ServiceNotFoundError:
-            found[execution_id] = None  # how it ended is not known
+            by_id[execution_id] = None  # how it ended is not known
         except ServiceApiError as error:
             log.warning("Cannot read whether execution %s has ended; trying again: %s", execution_id, error)
-    return found
+    return by_id

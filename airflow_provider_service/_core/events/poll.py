@@ -1,6 +1,7 @@
-"""The poll of executions that all watchers of a connection share.
+"""The poll of executions that all watchers of a connection share, and what each watcher reports of it.
 
-Report the ends that the shared poll has seen, and store the watcher's position. Runs in the triggerer.
+Runs in the triggerer. An event counts as reported only once it is in Airflow's database, so a watcher stores its
+position, the cursor, after all events of a poll have got there.
 """
 
 from __future__ import annotations
@@ -29,16 +30,11 @@ from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceError
 
 if TYPE_CHECKING:
-    from airflow_provider_service._core.events.selection import Selection
-    from airflow_provider_service._core.runs.output import WantedOutput
-    from airflow_provider_service._core.waits.outcome import Outcome
-
-
-if TYPE_CHECKING:
     from airflow.triggers.shared_stream import AdvanceItem, SharedStreamProducer
 
     from airflow_provider_service._core.events.selection import Selection
     from airflow_provider_service._core.runs.output import WantedOutput
+    from airflow_provider_service._core.waits.outcome import Outcome
     from airflow_provider_service.client import ServiceClient, ServiceConfig
     from airflow_provider_service.client.models import Execution
 else:
@@ -52,11 +48,14 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 # Airflow ends a watcher that takes longer for a poll than [triggerer] shared_stream_ack_timeout, by default 300 s, and
-# none of its ends then counts as reported. So many seconds after the poll, no further execution is read by its id,
-READ_SECONDS = 30.0
-# and so many seconds after it, no output.
-OUTPUT_SECONDS = 60.0
-# Executions that one subscriber reads before it is the turn of another one.
+# none of its ends then counts as reported. Hence these limits.
+#: Seconds after a poll within which its watchers read further executions by their ids.
+EVENT_READ_SECONDS = 30.0
+#: Seconds after a poll within which its watchers read outputs.
+EVENT_OUTPUT_SECONDS = 60.0
+#: Seconds for which a watcher's position is written; a triggerer that exits may no longer get an answer.
+WRITE_SECONDS = 5.0
+#: Executions that one watcher reads before it is the turn of another one.
 READ_TOGETHER = 20
 OUTPUT_KEYS = ("output", "output_items")
 
@@ -67,9 +66,9 @@ class PolledExecutions:
     def __init__(self, number: int, snapshot: Snapshot, config: ServiceConfig, members: Members) -> None:
         self.number, self.snapshot, self._config, self._members = number, snapshot, config, members
         now = clock().monotonic()
-        self._read_until, self._output_until = now + READ_SECONDS, now + OUTPUT_SECONDS
+        self._read_until, self._output_until = now + EVENT_READ_SECONDS, now + EVENT_OUTPUT_SECONDS
         self._asked: set[int] = set()
-        self._found: dict[int, Execution | None] = {}
+        self._by_id: dict[int, Execution | None] = {}
         self._reading = asyncio.Lock()
         self._writes: list[Callable[[], Awaitable[None]]] = []
 
@@ -87,19 +86,19 @@ class PolledExecutions:
         Those that cannot be read now, or in time, are left out.
         """
         # In random order, so that a slow service does not leave out the same ones at each poll.
-        rest = random.sample(ids, len(ids))
-        while rest and clock().monotonic() < self._read_until:
-            some, rest = rest[:READ_TOGETHER], rest[READ_TOGETHER:]
+        waiting = random.sample(ids, len(ids))
+        while waiting and clock().monotonic() < self._read_until:
+            some, waiting = waiting[:READ_TOGETHER], waiting[READ_TOGETHER:]
             async with self._reading:
-                unread = [one for one in some if one not in self._asked]
+                unread = [number for number in some if number not in self._asked]
                 if unread:
                     action = partial(read, ids=unread, until=self._read_until)
-                    self._found.update(await _with_client(self._config, action))
+                    self._by_id.update(await _with_client(self._config, action))
                     self._asked.update(unread)
-        found = {one: self._found[one] for one in ids if one in self._found}
-        if len(found) < len(ids) and clock().monotonic() >= self._read_until:
-            log.warning("The service is slow; whether %d executions have ended is read later", len(ids) - len(found))
-        return found
+        by_id = {number: self._by_id[number] for number in ids if number in self._by_id}
+        if len(by_id) < len(ids) and clock().monotonic() >= self._read_until:
+            log.warning("The service is slow; whether %d executions have ended is read later", len(ids) - len(by_id))
+        return by_id
 
     async def output(self, execution_id: str, wanted: WantedOutput) -> dict[str, Any]:
         """Read the output of a node. If it cannot be read, or not in time, log why, and return None as the output."""
@@ -110,7 +109,7 @@ class PolledExecutions:
                 return await clock().wait_for(_with_client(self._config, action), left)
         log.warning(
             "The output of execution %s is left out: more than %g s have passed since the poll that saw its end",
-            *(execution_id, OUTPUT_SECONDS),
+            *(execution_id, EVENT_OUTPUT_SECONDS),
         )
         return dict.fromkeys(OUTPUT_KEYS)
 
@@ -201,17 +200,8 @@ async def until_it_works(action: Callable[[], Awaitable[T]], pause: float, fault
             return result
 
 
-# A triggerer that exits waits for what is in progress, but may no longer get an answer.
-WRITE_SECONDS = 5.0
-
-
 class Watcher:
-    """Reports the end of each execution of a selection once.
-
-    :param statuses: final statuses to report.
-    :param wanted: the output to report with a success; None for no output.
-    :param pause: seconds between two attempts to read the stored position.
-    """
+    """Reports the end of each execution of a selection once. ``pause`` seconds pass between reads of its position."""
 
     def __init__(
         self, selection: Selection, statuses: Sequence[str], wanted: WantedOutput | None, pause: float
@@ -221,49 +211,43 @@ class Watcher:
     async def ends(
         self, polls: AsyncIterator[PolledExecutions], asset_state: Any, key: str
     ) -> AsyncIterator[dict[str, Any]]:
-        """Report the ends that the polls have seen, as the payloads of events.
-
-        :param asset_state: the store in which Airflow keeps the state of an asset; None if there is none.
-        :param key: key of the cursor in that store.
-        """
+        """Report the ends that the polls have seen, as the payloads of events."""
         store = _CursorStore(asset_state, key)
-        position = FaultTolerance(f"the position of the watch of {self._selection}", None)
+        reading = FaultTolerance(f"the position of the watch of {self._selection}", None)
         faults = FaultTolerance(f"executions for the watch of {self._selection}", None)
-        cursor, is_caught_up = await until_it_works(store.read, self._pause, position), False
+        cursor, is_caught_up = await until_it_works(store.read, self._pause, reading), False
         async for polled in polls:
-            known = cursor if cursor and cursor.base_url == polled.snapshot.base_url else None
+            base_url = polled.snapshot.base_url
+            position = cursor if cursor and cursor.base_url == base_url else None
             try:
                 workflows = await polled.members(self._selection)
-                snapshot = await self._seen(polled, known, workflows, is_caught_up)
+                snapshot = await self._seen(polled, position, workflows, is_caught_up)
             except Exception as error:  # noqa: BLE001 - whatever it is, it may have passed by the next poll
                 faults.tolerates(error)
                 continue
             faults.succeeded()
             is_caught_up = True
-            if known is None:
-                known = self._beginning(snapshot, cursor)
+            if position is None:
+                if cursor:
+                    log.warning(
+                        "The selection %s was watched at %s; the watch starts from scratch at %s",
+                        *(self._selection, cursor.base_url, base_url),
+                    )
+                position = Cursor.beginning(snapshot)
             else:
-                for execution in known.unreported(snapshot):
-                    outcome = judge(execution, snapshot.base_url) if execution.status in self._statuses else None
+                for execution in position.unreported(snapshot):
+                    outcome = judge(execution, base_url) if execution.status in self._statuses else None
                     if outcome:
                         yield {**outcome.to_xcom(), **await self._output_of(polled, outcome)}
-                    known.mark_reported(execution)
-                known.advance(snapshot)
-            store.write_once_persisted(known, polled)
-            cursor = known
+                    position.reported.add(execution.number)
+                position.advance(snapshot)
+            store.write_once_persisted(position, polled)
+            cursor = position
 
     async def _output_of(self, polled: PolledExecutions, outcome: Outcome) -> dict[str, Any]:
         if self._wanted is None or outcome.verdict != "succeeded":
             return {}
         return await polled.output(outcome.execution_id, self._wanted)
-
-    def _beginning(self, snapshot: Snapshot, kept: Cursor | None) -> Cursor:
-        if kept:
-            log.warning(
-                "The selection %s was watched at %s; the watch starts from scratch at %s",
-                *(self._selection, kept.base_url, snapshot.base_url),
-            )
-        return Cursor.beginning(snapshot)
 
     async def _seen(
         self, polled: PolledExecutions, cursor: Cursor | None, workflows: Workflows, is_caught_up: bool
@@ -290,31 +274,31 @@ class _CursorStore:
 
     def __init__(self, store: Any, key: str) -> None:
         self._store, self._key = store, key
-        self._kept: Any = None
+        self._stored: Any = None
 
     async def read(self) -> Cursor | None:
         """The cursor that was written last, possibly by an earlier triggerer."""
         if self._store is not None:
             try:
-                self._kept = await self._store.aget(self._key)
+                self._stored = await self._store.aget(self._key)
             except ValueError as error:  # several assets have this watcher
                 log.warning(
                     "Airflow keeps no state for this watcher, so after a restart it starts from scratch: %s", error
                 )
                 self._store = None
-        return Cursor.from_json(self._kept)
+        return Cursor.from_json(self._stored)
 
     def write_once_persisted(self, cursor: Cursor, polled: PolledExecutions) -> None:
         """Write a cursor once all events of its poll are in Airflow's database, unless it is already stored."""
         state = cursor.to_json()
-        if self._store is not None and state != self._kept:
+        if self._store is not None and state != self._stored:
             polled.once_persisted(partial(self._write, state))
 
     async def _write(self, state: dict[str, Any]) -> None:
-        if state == self._kept:  # by the previous poll
+        if state == self._stored:  # by the previous poll
             return
         try:
             await clock().wait_for(self._store.aset(self._key, state), WRITE_SECONDS)
-            self._kept = state
+            self._stored = state
         except Exception as error:  # noqa: BLE001 - whatever it is, a later poll writes what is missing
             log.error("The position of the watch could not be stored; a restart might repeat events: %r", error)

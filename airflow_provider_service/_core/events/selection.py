@@ -1,7 +1,4 @@
-"""Which workflows a watcher watches, and how their ids are found.
-
-The ids of the workflows that watchers watch, read once for all watchers and renewed every few polls.
-"""
+"""Which workflows a watcher watches, and their ids, which are read for all watchers and renewed every few polls."""
 
 from __future__ import annotations
 
@@ -22,17 +19,12 @@ if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
 
 
-class Selection(NamedTuple):
-    """The workflows of a watcher: some by their ids or names, those of a tag or a project, or all.
+#: Polls after which the workflows of a tag or a project are read again.
+POLLS_TO_RENEWAL = 10
 
-    :param workflow_id: ids of workflows.
-    :param workflow_name: exact names of workflows.
-    :param tag_id: id of a tag.
-    :param tag_name: exact name of a tag.
-    :param project_id: id of a project. It selects the workflows of the project, or narrows the names or the tag to it.
-    :param project_name: exact name of that project.
-    :param all_workflows: whether all workflows are selected.
-    """
+
+class Selection(NamedTuple):
+    """The workflows of a watcher: some by their ids or names, those of a tag or a project, or all."""
 
     workflow_id: tuple[str, ...] | None = None
     workflow_name: tuple[str, ...] | None = None
@@ -44,10 +36,7 @@ class Selection(NamedTuple):
 
     @classmethod
     def of_arguments(cls, arguments: Mapping[str, Any]) -> Selection:
-        """Read the arguments of a trigger, in which a single id or name need not be a list.
-
-        :raises ServiceInputError: they select nothing, or cannot be combined.
-        """
+        """Read the arguments of a trigger, in which a single id or name need not be a list."""
         require_flag("all_workflows", arguments["all_workflows"])
         for name in (*TAG.fields, *PROJECT.fields):
             if arguments[name] is not None:
@@ -89,10 +78,7 @@ class Selection(NamedTuple):
         return " and ".join(f"{name} {value}" for name, value in words.items())
 
     def find(self, client: ServiceClient) -> Workflows:
-        """Read the ids of the workflows.
-
-        :raises ServiceLookupError: a name matches nothing, or several objects.
-        """
+        """Read the ids of the workflows."""
         if self.all_workflows:
             return None
         if self.workflow_id is not None:
@@ -114,23 +100,15 @@ def _texts(name: str, value: object) -> tuple[str, ...] | None:
     return tuple(sorted(set(texts)))
 
 
-#: After how many polls the workflows of a tag or a project are read again.
-POLLS_TO_RENEWAL = 10
-
-
 @dataclass
-class _Found:
-    """The workflows of a selection, as they were read.
-
-    :param workflows: their ids.
-    :param due: number of the poll that reads them again.
-    :param faults: tolerates the faults of later reads.
-    :param seen: ids of the workflows that are known to belong, or not to belong, to the selection.
-    """
+class _Membership:
+    """The workflows of a selection, as they were read."""
 
     workflows: Workflows
+    #: The number of the poll that reads them again.
     due: int
     faults: FaultTolerance
+    #: The workflows that are known to belong, or not to belong, to the selection.
     seen: set[str | None] = field(default_factory=set)
 
 
@@ -138,7 +116,7 @@ class Members:
     """The workflows of all selections of a poll."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, Selection], _Found] = {}
+        self._memberships: dict[tuple[str, Selection], _Membership] = {}
         self._finding = asyncio.Lock()
 
     async def of(
@@ -148,25 +126,25 @@ class Members:
         poll: int,
         find: Callable[[Callable[[ServiceClient], Workflows]], Awaitable[Workflows]],
     ) -> Workflows:
-        """The workflows of a selection.
+        """The workflows of a selection: they are read again if the poll has seen a new one, or every few polls.
 
-        :param snapshot: what the poll saw: a workflow that is new in it may belong to the selection.
-        :param poll: number of the poll.
-        :param find: calls a function with a client.
+        ``find`` calls a function with a client.
         """
-        seen = {one.workflow_id for one in (*snapshot.active, *snapshot.ended)}
+        from airflow_provider_service._core.waits.watch import FaultTolerance  # not when a DAG file is parsed
+
+        seen = {execution.workflow_id for execution in (*snapshot.active, *snapshot.ended)}
         key = snapshot.base_url, selection
         async with self._finding:
-            found = self._found.get(key)
-            if found is None:
+            membership = self._memberships.get(key)
+            if membership is None:
                 workflows, faults = await find(selection.find), FaultTolerance(f"the workflows of {selection}", None)
-                found = self._found[key] = _Found(workflows, poll + POLLS_TO_RENEWAL, faults)
-            elif selection.changes and (poll >= found.due or not found.seen.issuperset(seen)):
+                membership = self._memberships[key] = _Membership(workflows, poll + POLLS_TO_RENEWAL, faults)
+            elif selection.changes and (poll >= membership.due or not membership.seen.issuperset(seen)):
                 try:
-                    found.workflows, found.due = await find(selection.find), poll + POLLS_TO_RENEWAL
+                    membership.workflows, membership.due = await find(selection.find), poll + POLLS_TO_RENEWAL
                 except Exception as error:  # noqa: BLE001 - whatever it is, it may have passed by the next poll
-                    found.faults.tolerates(error)
-                    return found.workflows
-                found.faults.succeeded()
-            found.seen.update(seen)
-            return found.workflows
+                    membership.faults.tolerates(error)
+                    return membership.workflows
+                membership.faults.succeeded()
+            membership.seen.update(seen)
+            return membership.workflows

@@ -31,7 +31,7 @@ REFERENCES = (OPTIONAL_WORKFLOW, OPTIONAL_TAG, PROJECT)
 NAMES = tuple(name for reference in REFERENCES for name in reference.fields)
 DAY = timedelta(hours=24)
 #: Default time between two polls: health changes slowly, and a poll reads all executions of the window.
-POLL_SECONDS = 300.0
+HEALTH_POLL_SECONDS = 300.0
 
 
 def _read_rate(name: str, value: float | str) -> float:

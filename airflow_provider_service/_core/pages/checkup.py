@@ -13,8 +13,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from airflow_provider_service._core.connection_check import check_connection, server_version
+from airflow_provider_service._core.runs.attempt import CLOCK_SKEW
 from airflow_provider_service._core.runs.bridge import SCOPES as BRIDGE_SCOPES
-from airflow_provider_service._core.runs.searching import CLOCK_SKEW
 from airflow_provider_service.client.errors import (
     ServiceError,
     ServiceMissingScopeError,

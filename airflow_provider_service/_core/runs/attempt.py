@@ -1,8 +1,15 @@
-"""Which attempts belong to one task run, and what an attempt saves for the next."""
+"""Which attempts belong to one task run, the key that their calls carry, and what an attempt saves for the next.
+
+The service keeps the key with the execution that a call starts, in the call's header or among the fields of a form. So
+an execution shows for ever which attempt of which task run has started it, even if that attempt was killed before it
+learned the id. Where Airflow stores the state of a task (3.3 and newer), an attempt also saves there that it is about
+to make a call, and then the id: the next one needs no search.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,45 +17,101 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_0_PLUS
 
 from airflow_provider_service._airflow import settings
+from airflow_provider_service.client._constraints import ENDED_STATUSES, FAILED_STATUSES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_service._core.runs.searching import EarlierRuns, RunKey
-
 STATE_KEY = "service_execution"
+#: Difference between the clocks of Airflow and of the service that may remain after correction by the measured offset.
+CLOCK_SKEW = timedelta(minutes=10)
+# The number of an attempt until a search has found the earlier ones, if Airflow does not count them.
+UNCOUNTED = 0
+_HEADER = re.compile(r"([^.]+)\.([^.]*)\.([^.]*)\.([0-9]{1,9})")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class SavedRun(NamedTuple):
-    """The run that an attempt saves with Airflow for the next.
+class RunKey(NamedTuple):
+    """The key that the calls of an attempt carry."""
 
-    :param attempt: its number.
-    :param execution_id: the execution that it waits for; None if it was about to start one.
-    :param workflow_id: the execution's workflow.
-    :param after: number of the newest execution or retry when it was about to start one; 0 if there was none or that
-        was not looked up.
-    :param retried: the failed execution, if it was about to have the service retry one.
-    :param first: the first attempt since another run was requested.
-    :param order: distinguishes the request for that run from later ones.
-    """
+    #: Identifies the DAG, the run, the task and the map index.
+    task: str
+    attempt: int
+    #: The first attempt since another run was requested, for example by clearing the task. Calls do not carry it.
+    first: int = 1
+    #: Identifies the time at which the DAG run began, if known; clearing a finished DAG run changes it.
+    start: str = ""
+    #: Identifies the deployment of Airflow.
+    deployment: str = ""
+    #: Whether the DAG run may have begun before, with another ``start``. Calls do not carry it.
+    was_cleared: bool = False
+
+    @property
+    def header(self) -> str:
+        """Value of the header that carries the key. Two calls of the same attempt have the same."""
+        return f"{self.task}.{self.start}.{self.deployment}.{self.attempt}"
+
+    @classmethod
+    def read(cls, header: object) -> RunKey | None:
+        """Read a header's value; None for one that no task has sent."""
+        parts = _HEADER.fullmatch(header) if isinstance(header, str) else None
+        return cls(parts[1], int(parts[4]), start=parts[2], deployment=parts[3]) if parts else None
+
+    def attempt_of(self, sent: RunKey | None) -> int | None:
+        """Return the attempt of this task run that sent a key; 0 if it did so before the DAG run was cleared.
+
+        The time at which the DAG run began identifies it, even if the configuration changes between two attempts. The
+        deployment decides only if that time has changed.
+        """
+        if sent is None or sent.task != self.task:
+            return None
+        if sent.start == self.start:
+            return sent.attempt
+        return 0 if self.was_cleared and sent.deployment == self.deployment else None
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether the number of the attempt is known."""
+        return self.attempt != UNCOUNTED
+
+    def follows(self, made_by: int, status: str | None) -> bool:
+        """Whether no execution of this task run came between one that was found and this attempt.
+
+        Without the number of this attempt, that is known only of one that has not failed. A status of None does not
+        show how the run ended.
+        """
+        return made_by >= self.attempt - 1 if self.is_numbered else status not in (None, *FAILED_STATUSES)
+
+    def may_resume(self, made_by: int, status: str) -> bool:
+        """Whether this attempt resumes the execution that another has started, instead of starting one itself."""
+        if made_by < self.first:
+            return status not in ENDED_STATUSES
+        return made_by == self.attempt or status not in FAILED_STATUSES
+
+
+class SavedRun(NamedTuple):
+    """The run that an attempt saves with Airflow for the next. Airflow stores its fields by these names."""
 
     attempt: int
+    #: None if the attempt was about to start an execution.
     execution_id: str | None = None
     workflow_id: str = ""
+    #: Number of the newest execution or retry before the call; 0 if there was none or that was not looked up.
     after: int = 0
+    #: The failed execution, if the attempt was about to have the service retry one.
     retried: str | None = None
     first: int = 1
+    #: Distinguishes the request for that run from later ones.
     order: str = ""
 
 
 class Attempt:
     """One attempt to get the one execution of a key.
 
-    :param key: the key that its calls carry. Its attempt is 0 if the attempts are not counted.
-    :param since: a date and time by our clock before the first attempt began; None if that is unknown.
-    :param store: Airflow's store for the state of the task (3.3 and newer); None if there is none.
-    :param state_key: key in that store.
+    By our clock, ``since`` is before the first attempt began; None if that is unknown. The store is that of Airflow 3.3
+    and newer for the state of the task.
     """
 
     def __init__(self, key: RunKey, since: datetime | None, *, store: Any = None, state_key: str = STATE_KEY) -> None:
@@ -66,11 +129,8 @@ class Attempt:
     def of_task(cls, context: Context, *names: str) -> Attempt:
         """The attempt of a task. Clearing the task requests another execution, unless the last one is still active.
 
-        :param context: context of the task.
-        :param names: distinguish several runs of the same task.
+        Names distinguish several runs of the same task.
         """
-        from airflow_provider_service._core.runs.searching import CLOCK_SKEW
-
         ti, run = context["ti"], context.get("dag_run")
         start = getattr(run, "start_date", None)
         # Clearing raises max_tries to the number of attempts so far plus all retries.
@@ -91,12 +151,7 @@ class Attempt:
 
     @classmethod
     def uncounted(cls, *names: str, since: datetime) -> Attempt:
-        """An attempt that Airflow does not count: calls with the same names in a deployment of Airflow belong together.
-
-        :param since: a date and time by our clock; calls before it do not count.
-        """
-        from airflow_provider_service._core.runs.searching import UNCOUNTED, RunKey
-
+        """An attempt that Airflow does not count: one of the calls since then with the same names in a deployment."""
         attempt = cls(RunKey(task=_digest(settings.deployment(), *names), attempt=UNCOUNTED), since)
         attempt.is_repeated = True
         attempt.is_counted = False
@@ -105,8 +160,6 @@ class Attempt:
     @classmethod
     def only(cls) -> Attempt:
         """The only attempt that will ever be made."""
-        from airflow_provider_service._core.runs.searching import RunKey
-
         return cls(RunKey(task=uuid.uuid4().hex, attempt=1), None)
 
     @property
@@ -114,17 +167,13 @@ class Attempt:
         """Whether no attempt came before."""
         return self.key.attempt == 1 and not self.is_repeated
 
-    def follow(self, runs: EarlierRuns) -> None:
+    def follow(self, earlier: Iterable[int]) -> None:
         """If Airflow does not count the attempts, number this one after those whose executions were found."""
         if not self.key.is_numbered:
-            self.key = self.key._replace(attempt=1 + max((run.attempt for run in runs.found), default=0))
+            self.key = self.key._replace(attempt=1 + max(earlier, default=0))
 
     def save_call(self, after: int = 0, retried: str | None = None) -> None:
-        """Save that this attempt is about to start an execution.
-
-        :param after: number of the newest execution so far, if that was looked up.
-        :param retried: the failed execution that the service is to retry; None to run the workflow.
-        """
+        """Save that this attempt is about to start an execution."""
         self.has_called = True
         if self._store is not None:
             self._before = self._store.get(self._state_key)
@@ -146,10 +195,10 @@ class Attempt:
 
     def saved_run(self) -> SavedRun | None:
         """What an attempt of this task run has saved."""
-        kept = self._store.get(self._state_key) if self._store is not None else None
-        if not isinstance(kept, dict) or kept.get("key") != self.key.task:
+        state = self._store.get(self._state_key) if self._store is not None else None
+        if not isinstance(state, dict) or state.get("key") != self.key.task:
             return None
-        return SavedRun(**{name: kept[name] for name in SavedRun._fields if name in kept})
+        return SavedRun(**{name: state[name] for name in SavedRun._fields if name in state})
 
     @property
     def may_have_started_unseen(self) -> bool:
@@ -163,8 +212,8 @@ class Attempt:
     def is_given_up(self) -> bool:
         """Whether Airflow has begun a later attempt; False if that is unknown."""
         saved = self.saved_run()
-        # Airflow shows a task's state only to its latest attempt, and the saved run may be of an
-        # earlier one until it saves its own.
+        # Airflow shows a task's state only to its latest attempt, and the saved run may be of an earlier one until it
+        # saves its own.
         return self._store is not None and (saved is None or saved.attempt > self.key.attempt)
 
     def _write(self, run: SavedRun) -> None:
@@ -173,14 +222,7 @@ class Attempt:
 
 
 def key_of(ti: Any, run: Any, *names: str) -> RunKey:
-    """Return the key that the calls of an attempt carry, whether or not there were earlier attempts.
-
-    :param ti: the task instance.
-    :param run: its DAG run, as the task or Airflow's database knows it; None if it is unknown.
-    :param names: distinguish several runs of the same task.
-    """
-    from airflow_provider_service._core.runs.searching import RunKey
-
+    """Return the key that the calls of an attempt carry, whether or not there were earlier attempts."""
     start = getattr(run, "start_date", None)
     # Deployments of Airflow that share the service may run the same DAGs. Airflow 2 shows a task the id of its DAG run
     # in the database, and Airflow 3 the time at which the run was due.

@@ -1,12 +1,8 @@
-"""The bridge as this package defines it: nodes, connections, settings and version.
+"""The bridge, a workflow that starts others: find it, install it, authenticate its calls, and what it consists of.
 
 A call of its webhook carries ``{"workflowId": ..., "items": [...]}``. The bridge answers with the id of its own
 execution before it does anything else, makes the items its current data, and starts the workflow with them, without
 waiting for it.
-
-Authenticate calls of the bridge: the secret that it shares with Airflow, and short-lived tokens signed with it.
-
-Find the bridge on the service, and install it: create it, or update it if this package's definition is newer.
 """
 
 from __future__ import annotations
@@ -37,181 +33,6 @@ if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models import Workflow
 
-
-#: Increases with every change of this module; an older bridge is updated, a newer one is left as it is.
-VERSION = 1
-NAME = "Airflow bridge"
-TAG = "airflow-bridge"
-CREDENTIAL_TYPE = "jwtAuth"
-#: The node that starts the workflow.
-START_NODE = "Start"
-
-_TITLE = "## Bridge for Airflow"
-_NOTE = f"""{_TITLE}
-Starts sub-workflows and manual workflows for Airflow tasks. Made by airflow-provider-service, which updates it: changes
-are overwritten. The executions are kept, because Airflow looks for its runs among them.
-
-Version {VERSION}"""
-_VERSION = re.compile(rf"{re.escape(_TITLE)}.*Version (\d{{1,9}})\s*", re.DOTALL)
-_STICKY_NOTE = "n8n-nodes-base.stickyNote"
-# Appended to an expression, this makes its value text: with null as the id, the service would start any workflow.
-_AS_TEXT = "{{ '' }}"
-
-
-class CredentialReference(NamedTuple):
-    """A credential as a node refers to it."""
-
-    id: str
-    name: str
-
-
-class Address(NamedTuple):
-    """What distinguishes the webhook of one bridge from that of another."""
-
-    path: str
-    webhook_id: str
-
-    @classmethod
-    def new(cls) -> Address:
-        """A new, unique address."""
-        return cls(f"airflow-bridge-{uuid.uuid4().hex}", str(uuid.uuid4()))
-
-
-def definition(name: str, address: Address, credential: CredentialReference) -> dict[str, Any]:
-    """Return the definition with which the bridge is created or updated.
-
-    :param name: name of the workflow.
-    :param address: address of its webhook.
-    :param credential: credential with which the webhook authenticates its callers.
-    """
-    webhook = {
-        "httpMethod": "POST",
-        "path": address.path,
-        "authentication": CREDENTIAL_TYPE,
-        "responseMode": "responseNode",
-        "options": {},
-    }
-    workflow_id = "={{ $('Webhook').first().json.body.workflowId }}" + _AS_TEXT
-    nodes = [
-        _node("About", _STICKY_NOTE, 1, {"content": _NOTE, "height": 220, "width": 440}, column=0, row=-280),
-        {
-            **_node("Webhook", WEBHOOK_NODE, 2, webhook, column=0),
-            "webhookId": address.webhook_id,
-            "credentials": {CREDENTIAL_TYPE: credential._asdict()},
-        },
-        # The answer comes before the start, so that it names the execution even if the start fails. With "respond
-        # immediately", older servers do not know the id.
-        _node("Answer", "n8n-nodes-base.respondToWebhook", 1.1, _answer(), column=1),
-        _node("Items", "n8n-nodes-base.splitOut", 1, {"fieldToSplitOut": "body.items", "options": {}}, column=2),
-        _node(
-            START_NODE,
-            "n8n-nodes-base.executeWorkflow",
-            1.2,
-            {
-                "workflowId": {"__rl": True, "mode": "id", "value": workflow_id},
-                "options": {"waitForSubWorkflow": False},
-            },
-            column=3,
-        ),
-    ]
-    return {
-        "name": name,
-        "nodes": nodes,
-        "connections": dict([_arrow("Webhook", "Answer"), _arrow("Answer", "Items"), _arrow("Items", START_NODE)]),
-        "settings": {
-            "executionOrder": "v1",
-            "saveDataSuccessExecution": "all",
-            "saveDataErrorExecution": "all",
-            "callerPolicy": "none",
-        },
-    }
-
-
-def version_of(workflow: Workflow) -> int | None:
-    """The version of a bridge; None for a workflow that is not a bridge."""
-    for node in workflow.nodes or []:
-        if node.get("type") == _STICKY_NOTE:
-            found = _VERSION.match(str((node.get("parameters") or {}).get("content")))
-            if found:
-                return int(found[1])
-    return None
-
-
-def address_of(workflow: Workflow) -> Address | None:
-    """The address of a bridge's webhook, if it has one."""
-    node = _webhook_of(workflow)
-    path, webhook_id = (node.get("parameters") or {}).get("path"), node.get("webhookId")
-    return Address(str(path), str(webhook_id)) if path and webhook_id else None
-
-
-def credential_of(workflow: Workflow) -> CredentialReference | None:
-    """The credential of a bridge's webhook, if it has one."""
-    found = (_webhook_of(workflow).get("credentials") or {}).get(CREDENTIAL_TYPE)
-    if not isinstance(found, dict) or not found.get("id"):
-        return None
-    return CredentialReference(str(found["id"]), str(found.get("name")))
-
-
-def _webhook_of(workflow: Workflow) -> Mapping[str, Any]:
-    return next((node for node in workflow.nodes or [] if node.get("type") == WEBHOOK_NODE), {})
-
-
-def _answer() -> dict[str, Any]:
-    return {"respondWith": "json", "responseBody": '={{ {"executionId": $execution.id} }}', "options": {}}
-
-
-def _node(
-    name: str, kind: str, version: float, parameters: Mapping[str, Any], *, column: int, row: int = 0
-) -> dict[str, Any]:
-    return {
-        "name": name,
-        "type": kind,
-        "typeVersion": version,
-        "position": [240 * column, row],
-        "parameters": dict(parameters),
-    }
-
-
-def _arrow(source: str, target: str) -> tuple[str, dict[str, Any]]:
-    return source, {"main": [[{"node": target, "type": "main", "index": 0}]]}
-
-
-# Long enough for different clocks and for a queue in front of the webhook.
-LIFETIME_SECONDS = 900.0
-_ALGORITHM = "HS256"
-
-
-class BridgeSecret:
-    """The secret that signs tokens, derived from the connection's ``bridge_secret`` or else from its API key.
-
-    :param config: the connection.
-    """
-
-    def __init__(self, config: ServiceConfig) -> None:
-        self._seed = (config.bridge_secret or config.api_key).get_secret_value().encode()
-
-    @property
-    def fingerprint(self) -> str:
-        """A text that identifies the secret without showing it."""
-        return self._derived("fingerprint")[:12]
-
-    def data(self) -> dict[str, str]:
-        """The data of the credential that checks the tokens."""
-        return {"keyType": "passphrase", "secret": self._derived("tokens"), "algorithm": _ALGORITHM}
-
-    def headers(self, client: ServiceClient, *, lifetime: float = LIFETIME_SECONDS) -> dict[str, str]:
-        """Make the header of a call, which holds a token.
-
-        :param lifetime: seconds for which the token is valid, by the service's clock.
-        """
-        offset = client.transport.clock_offset
-        token = signed_token(self._derived("tokens"), _ALGORITHM, offset=offset, seconds=lifetime)
-        return {"Authorization": HiddenText(f"Bearer {token}")}
-
-    def _derived(self, purpose: str) -> str:
-        return hmac.digest(self._seed, f"airflow-provider-service bridge {purpose}".encode(), "sha256").hex()
-
-
 log = logging.getLogger(__name__)
 
 Outcome = Literal["created", "updated", "unchanged"]
@@ -231,6 +52,51 @@ SCOPES = (
 )
 _LAST = datetime.max.replace(tzinfo=UTC)
 
+#: Increases with every change of this module; an older bridge is updated, a newer one is left as it is.
+VERSION = 1
+NAME = "Airflow bridge"
+TAG = "airflow-bridge"
+CREDENTIAL_TYPE = "jwtAuth"
+#: The node that starts the workflow.
+START_NODE = "Start"
+
+_TITLE = "## Bridge for Airflow"
+_NOTE = f"""{_TITLE}
+Starts sub-workflows and manual workflows for Airflow tasks. Made by airflow-provider-service, which updates it: changes
+are overwritten. The executions are kept, because Airflow looks for its runs among them.
+
+Version {VERSION}"""
+_VERSION = re.compile(rf"{re.escape(_TITLE)}.*Version (\d{{1,9}})\s*", re.DOTALL)
+_STICKY_NOTE = "n8n-nodes-base.stickyNote"
+#: Seconds for which the token of a call is valid, which allows for different clocks and a queue before the webhook.
+TOKEN_SECONDS = 900.0
+_ALGORITHM = "HS256"
+
+
+class BridgeSecret:
+    """The secret that signs tokens, derived from the connection's ``bridge_secret`` or else from its API key."""
+
+    def __init__(self, config: ServiceConfig) -> None:
+        self._seed = (config.bridge_secret or config.api_key).get_secret_value().encode()
+
+    @property
+    def fingerprint(self) -> str:
+        """A text that identifies the secret without showing it."""
+        return self._derived("fingerprint")[:12]
+
+    def data(self) -> dict[str, str]:
+        """The data of the credential that checks the tokens."""
+        return {"keyType": "passphrase", "secret": self._derived("tokens"), "algorithm": _ALGORITHM}
+
+    def headers(self, client: ServiceClient, *, lifetime: float = TOKEN_SECONDS) -> dict[str, str]:
+        """Make the header of a call, which holds a token that is valid for some seconds by the service's clock."""
+        offset = client.transport.clock_offset
+        token = signed_token(self._derived("tokens"), _ALGORITHM, offset=offset, seconds=lifetime)
+        return {"Authorization": HiddenText(f"Bearer {token}")}
+
+    def _derived(self, purpose: str) -> str:
+        return hmac.digest(self._seed, f"airflow-provider-service bridge {purpose}".encode(), "sha256").hex()
+
 
 class Installed(NamedTuple):
     """An installed bridge, and what was done to install it."""
@@ -242,26 +108,19 @@ class Installed(NamedTuple):
 def all_bridges(client: Resources, *, name: str = NAME) -> list[Workflow]:
     """Every bridge, by its tag or its name, archived ones included, the oldest first."""
     listed = [*client.workflows.list(tags=TAG), *client.workflows.list(name=name)]
-    bridges = {one.id: one for one in listed if version_of(one) is not None}
-    return sorted(bridges.values(), key=lambda one: (one.created_at or _LAST, one.id))
+    bridges = {workflow.id: workflow for workflow in listed if version_of(workflow) is not None}
+    return sorted(bridges.values(), key=lambda bridge: (bridge.created_at or _LAST, bridge.id))
 
 
 def find_bridge(bridges: Iterable[Workflow], secret: BridgeSecret, *, project_id: str | None = None) -> Workflow | None:
-    """Find the bridge that accepts calls with a secret: the oldest that is not archived.
-
-    :param bridges: as :func:`all_bridges` returns them.
-    :param project_id: id of its project; None for any.
-    """
+    """Find the bridge that accepts calls with a secret: the oldest that is not archived."""
     return next(iter(_usable(bridges, secret, project_id)), None)
 
 
 class Installer:
     """Installs a bridge. Safe to repeat.
 
-    :param client: client or hook of the service.
-    :param secret: the secret that signs its calls.
-    :param name: name of the workflow.
-    :param project_id: project of the workflow and its credential; None for the personal project of the API key's user.
+    Without a project, the workflow and its credential are in the personal project of the API key's user.
     """
 
     def __init__(
@@ -276,10 +135,7 @@ class Installer:
         self._name, self._project_id = name, project_id
 
     def install(self) -> Installed:
-        """Create the bridge, update it, or leave it as it is. It is active afterwards.
-
-        :raises ServiceInputError: the key lacks scopes; nothing was changed.
-        """
+        """Create the bridge, update it, or leave it as it is. It is active afterwards."""
         self._require_scopes()
         found = self._find()
         if found is None:
@@ -313,7 +169,7 @@ class Installer:
         """Complete what an interrupted installation has left out: tag and activate the bridge."""
         if TAG not in [tag.name for tag in workflow.tags or ()]:
             tag, _ = create_tag(self._client, TAG)
-            others = [one.id for one in workflow.tags or ()]
+            others = [other.id for other in workflow.tags or ()]
             self._client.workflows.update_tags(workflow.id, [*others, tag.id])
         if workflow.active:
             return Installed(workflow, outcome)
@@ -324,7 +180,7 @@ class Installer:
         bridges = all_bridges(self._client, name=self._name)
         usable = _usable(bridges, self._secret, self._project_id)
         if len(usable) > 1:
-            ids = ", ".join(one.id for one in usable[1:])
+            ids = ", ".join(bridge.id for bridge in usable[1:])
             log.warning("Bridge %s is used; there are further ones, which can be archived: %s", usable[0].id, ids)
         return usable[0] if usable else None
 
@@ -362,14 +218,14 @@ class Installer:
 
 
 def _usable(bridges: Iterable[Workflow], secret: BridgeSecret, project_id: str | None) -> list[Workflow]:
-    name = _credential_name(secret)
-    own = [one for one in bridges if not one.is_archived and _credential_named(one) == name]
-    return [one for one in own if project_id in (None, project_of(one))]
-
-
-def _credential_named(workflow: Workflow) -> str | None:
-    existing = credential_of(workflow)
-    return existing.name if existing else None
+    """The bridges that accept calls with a secret, without archived ones."""
+    usable = []
+    for bridge in bridges:
+        credential = credential_of(bridge)
+        is_own = credential is not None and credential.name == _credential_name(secret)
+        if is_own and not bridge.is_archived and project_id in (None, project_of(bridge)):
+            usable.append(bridge)
+    return usable
 
 
 def _credential_name(secret: BridgeSecret) -> str:
@@ -382,3 +238,114 @@ def project_of(workflow: Workflow) -> str | None:
         if place.get("role", "workflow:owner") == "workflow:owner":
             return str(place.get("projectId"))
     return None
+
+
+class CredentialReference(NamedTuple):
+    """A credential as a node refers to it."""
+
+    id: str
+    name: str
+
+
+class Address(NamedTuple):
+    """What distinguishes the webhook of one bridge from that of another."""
+
+    path: str
+    webhook_id: str
+
+    @classmethod
+    def new(cls) -> Address:
+        """A new, unique address."""
+        return cls(f"airflow-bridge-{uuid.uuid4().hex}", str(uuid.uuid4()))
+
+
+def definition(name: str, address: Address, credential: CredentialReference) -> dict[str, Any]:
+    """Return the definition with which the bridge is created or updated."""
+    webhook = {
+        "httpMethod": "POST",
+        "path": address.path,
+        "authentication": CREDENTIAL_TYPE,
+        "responseMode": "responseNode",
+        "options": {},
+    }
+    # The empty text at the end makes the value text: with null as the id, the service would start any workflow.
+    workflow_id = "={{ $('Webhook').first().json.body.workflowId }}{{ '' }}"
+    answer = {"respondWith": "json", "responseBody": '={{ {"executionId": $execution.id} }}', "options": {}}
+    nodes = [
+        _node("About", _STICKY_NOTE, 1, {"content": _NOTE, "height": 220, "width": 440}, column=0, row=-280),
+        {
+            **_node("Webhook", WEBHOOK_NODE, 2, webhook, column=0),
+            "webhookId": address.webhook_id,
+            "credentials": {CREDENTIAL_TYPE: credential._asdict()},
+        },
+        # The answer comes before the start, so that it names the execution even if the start fails. With "respond
+        # immediately", older servers do not know the id.
+        _node("Answer", "n8n-nodes-base.respondToWebhook", 1.1, answer, column=1),
+        _node("Items", "n8n-nodes-base.splitOut", 1, {"fieldToSplitOut": "body.items", "options": {}}, column=2),
+        _node(
+            START_NODE,
+            "n8n-nodes-base.executeWorkflow",
+            1.2,
+            {
+                "workflowId": {"__rl": True, "mode": "id", "value": workflow_id},
+                "options": {"waitForSubWorkflow": False},
+            },
+            column=3,
+        ),
+    ]
+    return {
+        "name": name,
+        "nodes": nodes,
+        "connections": dict([_arrow("Webhook", "Answer"), _arrow("Answer", "Items"), _arrow("Items", START_NODE)]),
+        "settings": {
+            "executionOrder": "v1",
+            "saveDataSuccessExecution": "all",
+            "saveDataErrorExecution": "all",
+            "callerPolicy": "none",
+        },
+    }
+
+
+def version_of(workflow: Workflow) -> int | None:
+    """The version of a bridge; None for a workflow that is not a bridge."""
+    for node in workflow.nodes or []:
+        if node.get("type") == _STICKY_NOTE:
+            match = _VERSION.match(str((node.get("parameters") or {}).get("content")))
+            if match:
+                return int(match[1])
+    return None
+
+
+def address_of(workflow: Workflow) -> Address | None:
+    """The address of a bridge's webhook, if it has one."""
+    node = _webhook_of(workflow)
+    path, webhook_id = (node.get("parameters") or {}).get("path"), node.get("webhookId")
+    return Address(str(path), str(webhook_id)) if path and webhook_id else None
+
+
+def credential_of(workflow: Workflow) -> CredentialReference | None:
+    """The credential of a bridge's webhook, if it has one."""
+    credential = (_webhook_of(workflow).get("credentials") or {}).get(CREDENTIAL_TYPE)
+    if not isinstance(credential, dict) or not credential.get("id"):
+        return None
+    return CredentialReference(str(credential["id"]), str(credential.get("name")))
+
+
+def _webhook_of(workflow: Workflow) -> Mapping[str, Any]:
+    return next((node for node in workflow.nodes or [] if node.get("type") == WEBHOOK_NODE), {})
+
+
+def _node(
+    name: str, kind: str, version: float, parameters: Mapping[str, Any], *, column: int, row: int = 0
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "type": kind,
+        "typeVersion": version,
+        "position": [240 * column, row],
+        "parameters": dict(parameters),
+    }
+
+
+def _arrow(source: str, target: str) -> tuple[str, dict[str, Any]]:
+    return source, {"main": [[{"node": target, "type": "main", "index": 0}]]}

@@ -1,6 +1,6 @@
-"""Read what a task returns about an execution that has ended: its nodes and, on request, the output of one node.
+"""Show what the nodes of an execution did, even during a wait, and read what a task returns about one that has ended.
 
-Show what the nodes of an execution did: as a table in the log, even during a wait, and briefly in a result.
+That is a list of its nodes and, on request, the output of one of them, without the secrets of the call.
 """
 
 from __future__ import annotations
@@ -48,35 +48,45 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 #: Nodes in a table or a result, in the order in which they began.
-MAX_NODES = 50
-MAX_MESSAGE_CHARS = 200
-# Reading data costs the server more than a poll does, so it is rare: the pause doubles while nothing changes.
-LEAST_PAUSE_SECONDS = 30.0
-LONGEST_PAUSE_SECONDS = 300.0
-#: Executions with more data are not read before they end.
+MAX_LISTED_NODES = 50
+#: Characters of a node's message in a table.
+MAX_NODE_MESSAGE_CHARS = 200
+#: Seconds between two reads of the nodes during a wait in a worker; the pause doubles while nothing changes.
+LEAST_NODES_PAUSE_SECONDS = 30.0
+#: Longest pause in seconds between two reads of the nodes, which cost the server more than a poll.
+LONGEST_NODES_PAUSE_SECONDS = 300.0
+#: MiB of data from which the nodes of an execution are not read before it ends.
 MAX_WATCHED_MIB = 1
+#: MiB of data from which an execution is read only for its output, not to show its nodes.
+MAX_SHOWN_MIB = 8
+#: Bytes of JSON that a task returns as output, at most.
+MAX_OUTPUT_BYTES = 48_000
+#: Files of the output that the log describes.
+MAX_FILES = 20
+#: Times that the data of a succeeded execution is read until it is complete.
+MAX_OUTPUT_READS = 5
+#: Seconds between these reads.
+OUTPUT_PAUSE_SECONDS = 0.25
 
 #: Shows the nodes of an execution.
 Show = Callable[[Sequence[NodeRun]], None]
-
-_COLUMNS = ("node", "status", "seconds", "items", "message")
 
 
 def node_table(nodes: Sequence[NodeRun]) -> Iterator[str]:
     """The nodes as the lines of a table."""
     rows = [
         (
-            cut(one_line(one.node)),
-            one.status or "-",
-            f"{one.seconds:.3f}",
-            str(one.items),
-            cut(one_line(one.message or ""), MAX_MESSAGE_CHARS),
+            cut(one_line(node.node)),
+            node.status or "-",
+            f"{node.seconds:.3f}",
+            str(node.items),
+            cut(one_line(node.message or ""), MAX_NODE_MESSAGE_CHARS),
         )
-        for one in nodes[:MAX_NODES]
+        for node in nodes[:MAX_LISTED_NODES]
     ]
-    yield from text_table(_COLUMNS, rows)
-    if len(nodes) > MAX_NODES:
-        yield f"and {len(nodes) - MAX_NODES} more nodes"
+    yield from text_table(("node", "status", "seconds", "items", "message"), rows)
+    if len(nodes) > MAX_LISTED_NODES:
+        yield f"and {len(nodes) - MAX_LISTED_NODES} more nodes"
 
 
 def log_nodes(nodes: Sequence[NodeRun]) -> None:
@@ -86,10 +96,7 @@ def log_nodes(nodes: Sequence[NodeRun]) -> None:
 
 
 def read_small(config: ServiceConfig, execution_id: str, max_mib: int) -> Execution:
-    """Read an execution with its data in a single try, unless the data is large.
-
-    :raises ServiceAnswerTooLargeError: the data is larger than ``max_mib``.
-    """
+    """Read an execution with its data in a single try, unless the data is large."""
     from airflow_provider_service.client import ServiceClient
 
     limit = min(max_mib, config.max_answer_mib)
@@ -98,15 +105,12 @@ def read_small(config: ServiceConfig, execution_id: str, max_mib: int) -> Execut
 
 
 def nodes_in_short(nodes: Sequence[NodeRun] | None) -> dict[str, Any]:
-    """Return the first 50 nodes, without their data, and the number of all nodes, as a task returns them.
-
-    :param nodes: None if they could not be read.
-    """
+    """Return the first 50 nodes, without their data, and the number of all nodes, as a task returns them."""
     if not nodes:
         return {"nodes": None, "node_count": None}
     shown = [
-        {"node": one.node, "status": one.status, "seconds": one.seconds, "items": one.items}
-        for one in nodes[:MAX_NODES]
+        {"node": node.node, "status": node.status, "seconds": node.seconds, "items": node.items}
+        for node in nodes[:MAX_LISTED_NODES]
     ]
     return {"nodes": shown, "node_count": len(nodes)}
 
@@ -115,10 +119,6 @@ class NodeLog:
     """Logs the nodes of an execution that a worker waits for, whenever they have changed.
 
     The service shows them while the execution sleeps, or if its workflow saves its progress.
-
-    :param config: the server.
-    :param show: shows the nodes; by default, they are logged.
-    :param pauses: the shortest and the longest pause between two reads, in seconds.
     """
 
     def __init__(
@@ -127,10 +127,10 @@ class NodeLog:
         execution_id: str,
         *,
         show: Show = log_nodes,
-        pauses: tuple[float, float] = (LEAST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS),
+        pauses: tuple[float, float] = (LEAST_NODES_PAUSE_SECONDS, LONGEST_NODES_PAUSE_SECONDS),
     ) -> None:
-        self._config, self._execution_id = config, execution_id
-        self._show, (self._least_pause, self._longest_pause) = show, pauses
+        self._config, self._execution_id, self._show = config, execution_id, show
+        self._least_pause, self._longest_pause = pauses
         self._pause = self._least_pause
         self._next = clock().monotonic() + self._pause
         self._shown: list[NodeRun] = []
@@ -157,34 +157,19 @@ class NodeLog:
         return []
 
 
-MAX_OUTPUT_BYTES = 48_000
-#: Larger executions are read only for their output, not to show their nodes.
-MAX_SHOWN_MIB = 8
-#: Files that the log describes.
-MAX_FILES = 20
-#: How often the data of a succeeded execution is read until it is complete, and the pause in between.
-MAX_READS, SETTLING_SECONDS = 5, 0.25
-
-
 @dataclass(frozen=True)
 class WantedOutput:
-    """The choice of the output that a task returns.
+    """The choice of the output that a task returns."""
 
-    :param node: name of the node; None for the last one.
-    :param max_items: maximum number of items; None for all.
-    :param path: where to write output that is too large for XCom; None to leave such output out.
-    """
-
+    #: None for the last node.
     node: str | None
     max_items: int | None
+    #: Where to write output that is too large for XCom; None to leave such output out.
     path: str | None
 
     @classmethod
     def of(cls, return_output: ReturnOutput, max_items: int | None, path: str | None) -> WantedOutput | None:
-        """Read the arguments of an operator or the hook; None if no output is wanted.
-
-        :raises ServiceInputError: an argument is invalid, or has no effect without output.
-        """
+        """Read the arguments of an operator or the hook; None if no output is wanted."""
         require_output("return_output", return_output)
         if return_output == "none":
             require(max_items is None, "max_output_items has no effect with return_output='none'")
@@ -194,10 +179,7 @@ class WantedOutput:
         return cls(node, None if max_items is None else read_count("max_output_items", max_items), path)
 
     def require_in(self, request: RunRequest) -> None:
-        """Require, before anything is started, that the node exists and that the file can be written.
-
-        :raises ServiceInputError: the workflow has no such node, or the file cannot be written.
-        """
+        """Require, before anything is started, that the node exists and that the file can be written."""
         if self.path is not None:
             require_place("output_path", self.path)
         names = [str(node.get("name")) for node in request.nodes]
@@ -216,12 +198,9 @@ def read_end(
     *,
     show: Show | None = None,
 ) -> dict[str, Any]:
-    """Read an execution that has ended, and log what its nodes did.
+    """Read an execution that has ended, log or show what its nodes did, and return that with the wanted output.
 
-    :param wanted: the output to read as well, if any.
-    :param headers: makes the headers of the call, whose values are hidden in the output.
-    :param show: shows the nodes; None to log them.
-    :returns: ``{"nodes", "node_count"}`` and, if output is wanted, what :func:`_output` returns.
+    The values of the headers of the call, which ``headers`` makes, are hidden in the output.
     """
     execution = read_to_show(client, execution_id) if wanted is None else _whole(client, execution_id)
     nodes = nodes_of(execution) if execution is not None else None
@@ -282,8 +261,8 @@ def read_whole(client: Resources, execution_id: str) -> Execution:
     # With SQLite, version 1 of the service shows the end of an execution before the data of its last nodes.
     settling = Retrying(
         retry=retry_if_result(is_behind),
-        stop=stop_after_attempt(MAX_READS),
-        wait=wait_fixed(SETTLING_SECONDS),
+        stop=stop_after_attempt(MAX_OUTPUT_READS),
+        wait=wait_fixed(OUTPUT_PAUSE_SECONDS),
         retry_error_callback=lambda last: last.outcome.result(),  # type: ignore[union-attr]
     )
     return settling(with_data, client, execution_id)
@@ -323,10 +302,10 @@ def _report_files(execution: Execution, node: str) -> None:
         cut(one_line(node)),
         len(files),
     )
-    for one in files[:MAX_FILES]:
-        described = one.name or "without a name", one.mime_type or "of unknown type", one.size or "of unknown size"
+    for file in files[:MAX_FILES]:
+        words = file.name or "without a name", file.mime_type or "of unknown type", file.size or "of unknown size"
         log.warning(
-            "Item %d, field '%s': %s", one.item, cut(one_line(one.field)), one_line("; ".join(map(cut, described)))
+            "Item %d, field '%s': %s", file.item, cut(one_line(file.field)), one_line("; ".join(map(cut, words)))
         )
 
 

@@ -43,37 +43,17 @@ _EVENT_TYPE = re.compile(r"Trigger$|\.(emailReadImap|interval)$")
 
 
 class Trigger(NamedTuple):
-    """A node that can begin a run of its workflow.
-
-    :param node: name of the node.
-    :param kind: kind of the trigger.
-    :param method: the first HTTP method that a webhook accepts.
-    """
+    """A node that can begin a run of its workflow."""
 
     node: str
     kind: Kind
+    #: The first HTTP method that a webhook accepts.
     method: str
 
 
 @dataclass(frozen=True)
 class RunRequest:
-    """The request for a run.
-
-    :param workflow: the whole workflow.
-    :param payload: data for the trigger.
-    :param trigger_node: name of the node that begins the run; required if several could.
-    :param headers: further headers of a webhook's call.
-    :param activate: activate the workflow if it is not active.
-    :param start: the start method.
-    :param mode: what runs: the published version, or the draft.
-    :param enable_mcp: make the workflow available in MCP if it is not.
-    :param on_retry: what follows an execution that failed: a new run, or the service's own retry of it.
-    :param path_parameters: values of the parameters in a webhook's path, by name.
-    :param files: files that the call of a webhook carries, by the name of their field.
-    :param webhook_method: method of a webhook's call, if its node takes several; by default the first one.
-    :param has_rendered_payload: whether the payload was rendered from a template.
-    :param parent_headers: headers of a webhook's call that show which task started it; ``headers`` override them.
-    """
+    """The request for a run."""
 
     workflow: Workflow
     payload: Any
@@ -87,14 +67,13 @@ class RunRequest:
     path_parameters: Mapping[str, Any] | None = None
     webhook_method: str | None = None
     files: Mapping[str, Any] | None = None
+    #: Whether the payload was rendered from a template.
     has_rendered_payload: bool = False
+    #: Show which task started the run; ``headers`` override them.
     parent_headers: Mapping[str, str] = field(default_factory=dict)
 
     def all_headers(self, authentication: str) -> dict[str, str]:
-        """Make the headers of a webhook's call.
-
-        :param authentication: kind of authentication that the webhook's node requires.
-        """
+        """Make the headers of a webhook's call."""
         further = dict(self.headers(authentication))
         names = {name.lower() for name in further}
         return {**{name: value for name, value in self.parent_headers.items() if name.lower() not in names}, **further}
@@ -124,10 +103,7 @@ class RunRequest:
         return self.workflow.keeps_executions
 
     def make_active(self, client: Resources) -> None:
-        """Activate the workflow if it is not active.
-
-        :raises ServiceInputError: it is archived, or must not be activated.
-        """
+        """Activate the workflow if it is not active."""
         self.refuse_unusable()
         if self.workflow.active:
             return
@@ -136,10 +112,7 @@ class RunRequest:
             client.workflows.activate(self.workflow.id)
 
     def refuse_rendered_text(self) -> None:
-        """Refuse a mapping or list in the form of text, which is what a template renders to by default.
-
-        :raises ServiceInputError: the payload is such a text.
-        """
+        """Refuse a mapping or list in the form of text, which is what a template renders to by default."""
         require(
             not (self.has_rendered_payload and isinstance(self.payload, str) and _is_structure(self.payload)),
             "payload is the text of a mapping or a list, because a template renders to text. Give the DAG "
@@ -148,10 +121,7 @@ class RunRequest:
         )
 
     def refuse_unusable(self, *, may_be_inactive: bool = False) -> None:
-        """Refuse an archived workflow, and an inactive one that must not be activated.
-
-        :raises ServiceInputError: it is archived, or not active.
-        """
+        """Refuse an archived workflow, and an inactive one that must not be activated."""
         require(not self.workflow.is_archived, f"{self.label} is archived; nothing was started")
         require(
             self.workflow.active or self.activate or may_be_inactive,
@@ -161,25 +131,26 @@ class RunRequest:
 
     def triggers(self, kinds: Collection[Kind]) -> list[Trigger]:
         """Return the triggers of these kinds, or only the one that ``trigger_node`` names."""
-        return [one for one in self.all_triggers() if one.kind in kinds and self.trigger_node in (None, one.node)]
+        triggers = [trigger for trigger in self.all_triggers() if trigger.kind in kinds]
+        return [trigger for trigger in triggers if self.trigger_node in (None, trigger.node)]
 
     def triggers_ever(self, kinds: Collection[Kind]) -> list[Trigger]:
         """Return all triggers of these kinds in the published version and the draft, even those that are disabled."""
         version = self.workflow.active_version
         nodes = [*((version.nodes if version else None) or []), *(self.workflow.nodes or [])]
-        return [one for one in dict.fromkeys(_triggers_among(nodes)) if one.kind in kinds]
+        return [trigger for trigger in dict.fromkeys(_triggers_among(nodes)) if trigger.kind in kinds]
 
     def missing_trigger_message(self, kinds: Collection[Kind]) -> str:
         """A clause for messages that says that no trigger is of these kinds, and lists the triggers that exist."""
         named = "" if self.trigger_node is None else f" named {self.trigger_node!r}"
-        others = [f"{one.node!r} ({one.kind})" for one in self.all_triggers()] + self._events()
+        others = [f"{trigger.node!r} ({trigger.kind})" for trigger in self.all_triggers()] + self._events()
         return f"it has no {' or '.join(sorted(kinds))} trigger{named}; its triggers: {', '.join(others) or 'none'}"
 
     def reason_unavailable(self) -> str | None:
         """Say why no method can start the workflow, and what would change that; None if a method may be able to."""
         if self.all_triggers():
             return None
-        events, disabled = self._events(), ", ".join(repr(one.node) for one in _triggers_among(self.nodes))
+        events, disabled = self._events(), ", ".join(repr(trigger.node) for trigger in _triggers_among(self.nodes))
         why = "it has no trigger"
         if events:
             why = f"it starts only on events of the service, at {', '.join(events)}"
@@ -195,16 +166,13 @@ class RunRequest:
         return [f"{name!r} ({kind})" for name, kind in types if _EVENT_TYPE.search(kind) and kind not in _KIND_OF_TYPE]
 
     def single_trigger(self, kinds: Collection[Kind]) -> Trigger:
-        """Return the single trigger of these kinds, which begins the run.
-
-        :raises ServiceInputError: there are several and none is named, or there is none.
-        """
-        found = self.triggers(kinds)
-        require(found, f"{self.label}: {self.missing_trigger_message(kinds)}; nothing was started")
-        names = ", ".join(repr(one.node) for one in found)
+        """Return the single trigger of these kinds, which begins the run."""
+        triggers = self.triggers(kinds)
+        require(triggers, f"{self.label}: {self.missing_trigger_message(kinds)}; nothing was started")
+        names = ", ".join(repr(trigger.node) for trigger in triggers)
         several = f"{self.label} has several triggers; choose one by trigger_node: {names}; nothing was started"
-        require(len(found) == 1, several)
-        return found[0]
+        require(len(triggers) == 1, several)
+        return triggers[0]
 
     @property
     def nodes(self) -> list[dict[str, Any]]:
@@ -218,13 +186,13 @@ class RunRequest:
 
 
 def _triggers_among(nodes: Iterable[Mapping[str, Any]]) -> list[Trigger]:
-    known = ((node, _KIND_OF_TYPE.get(str(node.get("type")))) for node in nodes)
-    return [Trigger(str(node.get("name")), kind, _method(node)) for node, kind in known if kind is not None]
-
-
-def _method(node: Mapping[str, Any]) -> str:
-    parameters = node.get("parameters")
-    return methods_of(parameters)[0] if isinstance(parameters, Mapping) else ""
+    triggers = []
+    for node in nodes:
+        kind, parameters = _KIND_OF_TYPE.get(str(node.get("type"))), node.get("parameters")
+        if kind is not None:
+            method = methods_of(parameters)[0] if isinstance(parameters, Mapping) else ""
+            triggers.append(Trigger(str(node.get("name")), kind, method))
+    return triggers
 
 
 def _is_structure(text: str) -> bool:

@@ -2,6 +2,8 @@
 
 The service answers a retry only when the new execution has ended, and starts another one with every call. So the call
 is made once, and meanwhile a search looks for the new execution, which names the one that it retries.
+:class:`~airflow_provider_service._core.runs.idempotent_start.IdempotentStart` calls these in turn: find the retry of an
+earlier attempt, refuse what cannot be retried, start one.
 """
 
 from __future__ import annotations
@@ -18,61 +20,35 @@ from airflow_provider_service.client._constraints import ENDED_STATUSES
 from airflow_provider_service.client.errors import ServiceInputError, ServiceRunInDoubtError, ServiceRunNotStartedError
 
 if TYPE_CHECKING:
+    import threading
+
     from airflow_provider_service._core.runs.attempt import Attempt
-    from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
     from airflow_provider_service.client import ServiceClient
     from airflow_provider_service.client.models import Execution
 
 
-def resume_or_retry(original: Execution, start: IdempotentStart, *, load_workflow: bool | None = None) -> str:
-    """Resume the retry that an earlier attempt requested, or ask the service for one; return its id.
-
-    :param load_workflow: run the current workflow instead of the one that was saved with the execution.
-    :raises ServiceRunInDoubtError: an earlier attempt may have requested a retry that cannot be found.
-    :raises ServiceInputError: the execution is still running or waiting; no retry was requested.
-    """
-    if not start.attempt.is_first:
-        found = earlier_retry(original, start)
-        if found is not None:
-            return found
-        if start.attempt.may_have_started_unseen and not keeps_executions(start.client, original):
-            raise ServiceRunInDoubtError(
-                f"an earlier attempt may have retried execution {original.id}, whose workflow does not keep all its "
-                "executions"
-            )
-    if original.status in ("running", "waiting"):
-        # The service would accept it: a running one would run twice at once, and of a waiting one the rest of the wait,
-        # such as an approval, would be skipped.
-        raise ServiceInputError(
-            f"execution {original.id} cannot be retried yet: it has not ended, its status is {original.status!r}",
-            not_done="no retry was started",
-        )
-    return start.launch(RetryStarter(original, start, load_workflow=load_workflow))
-
-
-def earlier_retry(original: Execution, start: IdempotentStart) -> str | None:
-    """Resume the newest retry that an earlier attempt requested, unless that has failed; return its id.
+def find_retry(original: Execution, client: ServiceClient, attempt: Attempt, stopped: threading.Event) -> str | None:
+    """Find the newest retry that an earlier attempt requested, unless that has failed; return its id.
 
     The retry began after the first attempt, or is still active from before the task or the DAG run was cleared. The
     search lasts long enough for a call that was on its way when its attempt was killed.
     """
-    client, key = start.client, start.attempt.key
-    is_older = began_before(client, start.attempt.since, by_another_clock=start.attempt.is_counted)
+    key = attempt.key
+    is_older = began_before(client, attempt.since, by_another_clock=attempt.is_counted)
     retries = RetrySearch(original)
 
-    def resumable(one: Execution, before_clear: float) -> bool:
-        if is_older(one):
-            return key.was_cleared and one.status not in ENDED_STATUSES
-        return key.may_resume(key.first - 1 if one.number <= before_clear else key.attempt - 1, one.status)
+    def may_resume(retry: Execution, before_clear: float) -> bool:
+        if is_older(retry):
+            return key.was_cleared and retry.status not in ENDED_STATUSES
+        return key.may_resume(key.first - 1 if retry.number <= before_clear else key.attempt - 1, retry.status)
 
-    def search(*, exhaustive: bool = False) -> Execution | None:
-        newest_first = sorted(retries.read(client, exhaustive=exhaustive), key=lambda one: -one.number)
-        before_clear = _newest_before_clear(start.attempt, newest_first)
-        return next((one for one in newest_first if resumable(one, before_clear)), None)
+    def search(*, exhaustive: bool = False) -> str | None:
+        newest_first = sorted(retries.read(client, exhaustive=exhaustive), key=lambda retry: -retry.number)
+        before_clear = _newest_before_clear(attempt, newest_first)
+        return next((retry.id for retry in newest_first if may_resume(retry, before_clear)), None)
 
-    found = searching.search_for(search, searching.SETTLING_SECONDS, start.stopped)
-    found = found or search(exhaustive=True)
-    return None if found is None else start.resume(found.id, f"retries {original.id}")
+    retry_id = searching.search_for(search, searching.SETTLING_SECONDS, stopped)
+    return retry_id or search(exhaustive=True)
 
 
 def _newest_before_clear(attempt: Attempt, newest_first: Sequence[Execution]) -> float:
@@ -88,11 +64,24 @@ def _newest_before_clear(attempt: Attempt, newest_first: Sequence[Execution]) ->
     return newest_first[0].number - 1 if newest_first else 0
 
 
-class RetrySearch:
-    """Searches for the retries of an execution.
+def refuse_retry(original: Execution, client: ServiceClient, attempt: Attempt) -> None:
+    """Refuse what might be a second retry, and the retry of an execution that has not ended."""
+    if not attempt.is_first and attempt.may_have_started_unseen and not _are_kept(client, original):
+        raise ServiceRunInDoubtError(
+            f"an earlier attempt may have retried execution {original.id}, whose workflow does not keep all its "
+            "executions"
+        )
+    if original.status in ("running", "waiting"):
+        # The service would accept it: a running one would run twice at once, and of a waiting one the rest of the wait,
+        # such as an approval, would be skipped.
+        raise ServiceInputError(
+            f"execution {original.id} cannot be retried yet: it has not ended, its status is {original.status!r}",
+            not_done="no retry was started",
+        )
 
-    :param original: the execution.
-    """
+
+class RetrySearch:
+    """Searches for the retries of an execution."""
 
     def __init__(self, original: Execution) -> None:
         self._original = original
@@ -100,74 +89,69 @@ class RetrySearch:
         self._queued = QueuedExecutions(self._workflow_id, after=original.number)
 
     def read(self, client: ServiceClient, *, exhaustive: bool = False) -> Iterator[Execution]:
-        """Read these executions: those in the lists first, then those that wait for a worker.
-
-        :param exhaustive: search longer for executions that wait for a worker, before concluding that there is none.
-        """
-        listed = list_back(client, self._workflow_id, lambda one: one.number <= self._original.number)
+        """Read these executions: those in the lists first, then those that wait for a worker."""
+        listed = list_back(client, self._workflow_id, lambda execution: execution.number <= self._original.number)
         queued = self._queued.read(client, exhaustive=exhaustive)
-        return (one for one in chain(listed, queued) if str(one.retry_of) == self._original.id)
+        return (execution for execution in chain(listed, queued) if str(execution.retry_of) == self._original.id)
 
 
 class RetryStarter:
-    """Starts one retry of an execution.
+    """Starts one retry of an execution."""
 
-    ``started_nothing`` says, after an error, that there is provably no retry.
-
-    :param original: the execution to retry.
-    :param start: the start for which it is retried.
-    :param load_workflow: run the current workflow instead of the one that was saved with the execution.
-    """
-
-    def __init__(self, original: Execution, start: IdempotentStart, *, load_workflow: bool | None = None) -> None:
-        self._client, self._timeout, self._stopped = start.client, start.timeout, start.stopped
+    def __init__(
+        self,
+        original: Execution,
+        client: ServiceClient,
+        load_workflow: bool | None,
+        *,
+        timeout: float,
+        stopped: threading.Event,
+    ) -> None:
+        self._client, self._timeout, self._stopped = client, timeout, stopped
         self._original, self._load_workflow = original, load_workflow
-        self.retried: str | None = original.id
+        self.retried = original.id
+        #: After an error: whether there is provably no retry.
         self.started_nothing = False
         self._retries = RetrySearch(original)
-        known = list(self._retries.read(self._client))
-        self.after = max((one.number for one in known), default=0)
-        self._known = frozenset(one.id for one in known)
+        earlier = list(self._retries.read(self._client))
+        #: Number of the newest retry before this one; 0 if there is none.
+        self.after = max((retry.number for retry in earlier), default=0)
+        self._earlier = frozenset(retry.id for retry in earlier)
 
     def start(self) -> str:
-        """Start the retry and return the id of the new execution. Never calls twice.
-
-        :raises ServiceConflictError: the execution is queued, succeeded, or its data was not kept.
-        :raises ServiceRunNotStartedError: the call got no answer and nothing was started.
-        :raises ServiceRunInDoubtError: the call got no answer, and a retry that it may have started cannot be found.
-        :raises ServiceTaskKilledError: the task was killed.
-        """
+        """Start the retry and return the id of the new execution. Never calls twice."""
         try:
-            answer, found = searching.answer_or_found(self._send, lambda _: self._search(), self._stopped)
+            answer, retry_id = searching.answer_or_found(
+                lambda: self._client.executions.retry(
+                    self._original.id, load_workflow=self._load_workflow, timeout=self._timeout
+                ),
+                lambda _: self._search(),
+                self._stopped,
+            )
         except errors.ServiceApiError as error:
             if error.not_processed:
                 self.started_nothing = True
                 raise
-            found = searching.search_for(self._search, searching.SETTLING_SECONDS, self._stopped)
-            found = found or self.find(self._client, exhaustive=True)
-            if found is None:
+            retry_id = searching.search_for(self._search, searching.SETTLING_SECONDS, self._stopped)
+            retry_id = retry_id or self.find(self._client, exhaustive=True)
+            if retry_id is None:
                 raise self._lost(error) from error
-            return found
+            return retry_id
         except errors.ServiceError as error:
             self.started_nothing = error.not_processed
             raise
-        return answer.id if answer is not None else str(found)
+        return answer.id if answer is not None else str(retry_id)
 
     def find(self, client: ServiceClient, *, exhaustive: bool = False) -> str | None:
         """Find the execution that this attempt has started, if the service shows it."""
         retries = self._retries.read(client, exhaustive=exhaustive)
-        return next((one.id for one in retries if one.id not in self._known), None)
+        return next((retry.id for retry in retries if retry.id not in self._earlier), None)
 
     def _search(self) -> str | None:
         return self.find(self._client)
 
-    def _send(self) -> Execution:
-        return self._client.executions.retry(
-            self._original.id, load_workflow=self._load_workflow, timeout=self._timeout
-        )
-
     def _lost(self, error: errors.ServiceApiError) -> Exception:
-        self.started_nothing = keeps_executions(self._client, self._original)
+        self.started_nothing = _are_kept(self._client, self._original)
         if self.started_nothing:
             return ServiceRunNotStartedError(f"{error}; no retry of execution {self._original.id} was started")
         return ServiceRunInDoubtError(
@@ -175,11 +159,8 @@ class RetryStarter:
         )
 
 
-def keeps_executions(client: ServiceClient, execution: Execution) -> bool:
-    """Whether the workflow of an execution keeps its executions; False if it no longer exists, or can never be read.
-
-    :raises ServiceApiError: the workflow cannot be read at present.
-    """
+def _are_kept(client: ServiceClient, execution: Execution) -> bool:
+    """Whether the workflow of an execution keeps its executions; False if it no longer exists, or can never be read."""
     try:
         return client.workflows.get(execution.workflow_id or "").keeps_executions
     except errors.ServiceNotFoundError:

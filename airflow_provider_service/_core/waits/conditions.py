@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from airflow_provider_service._core.waits.outcome import Outcome, settle
+from airflow_provider_service._core.waits.outcome import Outcome, Verdict, settle
 from airflow_provider_service._core.waits.watch import FaultTolerance
 from airflow_provider_service.client.errors import ServiceError
 
@@ -17,12 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class PollResult(NamedTuple):
-    """What one poll saw.
-
-    :param is_met: whether the condition of the wait is met.
-    :param message: the observation, in one line.
-    :param result: what a task returns about it.
-    """
+    """What one poll saw."""
 
     is_met: bool
     message: str
@@ -53,17 +48,12 @@ class Check(Protocol):
 
 @dataclass(frozen=True)
 class PollOutcome:
-    """How a wait ended, or what its latest poll saw. It travels in trigger events.
+    """How a wait ended, or what its latest poll saw. It travels in trigger events."""
 
-    :param verdict: ``"met"``, ``"unmet"``, ``"timed_out"`` or ``"unreadable"``.
-    :param message: one line for the task's log.
-    :param result: what a task returns, if it could be read.
-    :param final: if nothing could be read: whether a retry of the task is pointless.
-    """
-
-    verdict: str
+    verdict: Literal["met", "unmet", "timed_out", "unreadable"]
     message: str
     result: dict[str, Any] | None = None
+    #: If nothing could be read: whether a retry of the task is pointless.
     final: bool = False
 
     def to_event(self) -> dict[str, Any]:
@@ -78,20 +68,13 @@ class PollOutcome:
         return cls("unreadable", "the trigger sent an event of an unknown shape")
 
     def settle(self, *, soft_fail: bool, never_fail: bool) -> dict[str, Any]:
-        """End a waiting task according to the outcome.
-
-        :param soft_fail: skip instead of failing if the condition was not met in time.
-        :param never_fail: skip instead of failing, whatever happened.
-        :returns: what the task returns if the condition was met.
-        """
+        """End a waiting task according to the outcome, as :func:`settle` does; return the result if it was met."""
         if self.verdict == "met" and self.result is not None:
             log.info("%s", self.message)
             return self.result
-        return settle(
-            Outcome("", "timed_out" if self.verdict == "timed_out" else "unobservable", self.message, final=self.final),
-            soft_fail=soft_fail,
-            never_fail=never_fail,
-        )
+        verdict: Verdict = "timed_out" if self.verdict == "timed_out" else "unobservable"
+        outcome = Outcome("", verdict, self.message, final=self.final)
+        return settle(outcome, soft_fail=soft_fail, never_fail=never_fail)
 
 
 def unreadable(subject: str, error: Exception) -> PollOutcome:
@@ -101,12 +84,7 @@ def unreadable(subject: str, error: Exception) -> PollOutcome:
 
 
 class PollWatch:
-    """Polls, and tolerates faults for a while.
-
-    :param check: what to poll.
-    :param timeout: maximum duration of the wait in seconds, for its message.
-    :param fault_tolerance: seconds for which polls may keep failing.
-    """
+    """Polls, and tolerates faults for some seconds."""
 
     def __init__(self, check: Check, timeout: float, fault_tolerance: float) -> None:
         self._check, self._timeout = check, timeout
@@ -118,10 +96,7 @@ class PollWatch:
         return self._faults.pause(interval) if self._faults.in_trouble else interval
 
     def poll(self, config: ServiceConfig, seconds_left: float) -> PollOutcome | None:
-        """Poll once; None if the poll failed and the failure is tolerated. The call blocks.
-
-        :param seconds_left: seconds until the deadline. Requests are not retried beyond it.
-        """
+        """Poll once; None if the poll failed and that is tolerated. Requests are not retried beyond the deadline."""
         from airflow_provider_service.client import ServiceClient
 
         limits = {"retry_deadline": min(config.retry_deadline, seconds_left)}

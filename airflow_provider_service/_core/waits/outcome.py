@@ -32,29 +32,21 @@ EXECUTION_ID_KEY = "execution_id"
 
 
 class Outcome(NamedTuple):
-    """How a wait ended. Small and free of secrets: it travels in trigger events and XCom.
-
-    :param execution_id: the execution.
-    :param verdict: what the end means for the task.
-    :param message: one line for the task's log.
-    :param status: the service's own status, or None if its end was not seen.
-    :param workflow_id: the execution's workflow, if known.
-    :param started_at: start of the execution, ISO 8601 in UTC.
-    :param stopped_at: end of the execution, ISO 8601 in UTC.
-    :param url: page of the execution, if known.
-    :param final: if it could not be observed: whether a retry of the task is pointless.
-    :param is_overdue: if it could not be observed: whether the deadline has passed in the meantime.
-    """
+    """How a wait ended. Small and free of secrets: it travels in trigger events and XCom."""
 
     execution_id: str
     verdict: Verdict
     message: str
+    #: The service's own status, or None if its end was not seen.
     status: str | None = None
     workflow_id: str | None = None
+    #: ISO 8601 in UTC, as ``stopped_at``.
     started_at: str | None = None
     stopped_at: str | None = None
     url: str | None = None
+    #: If it could not be observed: whether a retry of the task is pointless.
     final: bool = False
+    #: If it could not be observed: whether the deadline has passed in the meantime.
     is_overdue: bool = False
 
     def to_event(self) -> dict[str, Any]:
@@ -75,20 +67,9 @@ class Outcome(NamedTuple):
             push_execution(context, self.execution_id, **times, workflow_name=workflow_name)
 
     def to_xcom(self, *, only_ids: bool = False) -> dict[str, Any]:
-        """What a task returns.
-
-        :param only_ids: whether the task did not wait, so that only ids are known.
-        """
-        if only_ids:
-            return {"execution_id": self.execution_id or None, "workflow_id": self.workflow_id, "url": self.url}
-        return {
-            "execution_id": self.execution_id or None,
-            "status": self.status,
-            "workflow_id": self.workflow_id,
-            "started_at": self.started_at,
-            "stopped_at": self.stopped_at,
-            "url": self.url,
-        }
+        """What a task returns; only the ids if it did not wait."""
+        names = ["workflow_id", "url"] if only_ids else ["status", "workflow_id", "started_at", "stopped_at", "url"]
+        return {"execution_id": self.execution_id or None, **{name: getattr(self, name) for name in names}}
 
 
 def broken(execution_id: str, error: Exception) -> Outcome:
@@ -140,12 +121,10 @@ def judge(execution: Execution, base_url: str) -> Outcome | None:
 def settle(
     outcome: Outcome, *, soft_fail: bool = False, never_fail: bool = False, retry_helps: bool = False
 ) -> dict[str, Any]:
-    """End a waiting task according to its outcome.
+    """End a waiting task according to its outcome; return what it returns if the execution succeeded.
 
-    :param soft_fail: skip instead of failing if the execution failed, vanished or did not end in time.
-    :param never_fail: skip instead of failing, whatever happened.
-    :param retry_helps: whether another attempt starts another execution; otherwise it would find the same one again.
-    :returns: what the task returns if the execution succeeded.
+    With ``soft_fail``, it is skipped if the execution failed, vanished or did not end in time; with ``never_fail``,
+    whatever happened. ``retry_helps`` says that another attempt starts another execution, and does not find this one.
     """
     from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSensorTimeout, AirflowSkipException
 
@@ -172,9 +151,7 @@ def result_of(
 ) -> dict[str, Any]:
     """Read and log what the nodes did, and end a task whose wait is over according to the outcome.
 
-    :param wanted: the output to read if the execution has succeeded.
-    :param headers: makes the headers of the call, whose values are hidden in the output.
-    :returns: what the task returns if the execution succeeded: the outcome, what the nodes did, and the output.
+    If the execution succeeded, return the outcome, what the nodes did, and the wanted output.
     """
     end = end_of(client, outcome, wanted, headers)
     return {**settle(outcome, retry_helps=True), **end}
@@ -188,12 +165,7 @@ def end_of(
     *,
     show: Show | None = None,
 ) -> dict[str, Any]:
-    """Read the nodes and the output of an execution whose wait is over, and show the nodes.
-
-    :param wanted: the output to read if the execution has succeeded.
-    :param headers: makes the headers of the call, whose values are hidden in the output.
-    :param show: shows the nodes; None to log them.
-    """
+    """Read the nodes and, if it succeeded, the output of an execution whose wait is over, and show or log the nodes."""
     from airflow_provider_service._core.runs.output import nothing_of, read_end
 
     if outcome.status is None and outcome.verdict != "timed_out":

@@ -1,12 +1,11 @@
 """The shared poller: one loop of requests serves all waits of an event loop for the same server, key and interval.
 
 A round lists the active executions, newest first, 250 a page, and reads by id only those that are no longer among
-them. As long as that needs fewer requests, it reads each execution by id. An answer delays only the waits that it
-concerns: a round waits neither for its reads by id nor for a list that hangs.
+them. As long as that needs fewer requests, it reads each execution by id.
 
-A wait at a shared poller.
-
-Read executions by id, a few at once and the slow ones apart, so that an answer that hangs delays no others.
+An answer delays only the waits that it concerns: a round waits neither for its reads by id nor for a list that hangs.
+So reads are made a few at once, and the slow ones apart (:class:`Reads`). Nor does an error in one wait end another, or
+the poller: nobody awaits its task, so every wait would hang.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from contextvars import Context, copy_context
 from functools import partial
 from http import HTTPStatus
 from operator import methodcaller
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from airflow_provider_service._airflow import metrics
@@ -40,15 +39,66 @@ if TYPE_CHECKING:
     from airflow_provider_service.client._constraints import ExecutionStatus
     from airflow_provider_service.client.models import Execution
 
-
 log = logging.getLogger(__name__)
+
+#: Seconds after its deadline within which a wait may still see that its execution has just ended.
+LAST_READ_SECONDS = 1.0
+#: Seconds by which deadlines may differ to be polled together.
+DEADLINE_GRAIN_SECONDS = 0.05
+#: Seconds for which a new poller gathers waits before its first round, so that they share it.
+GATHERING_SECONDS = 0.2
+#: Rounds after which lists are tried again although they cost more than single reads, or were refused.
+ROUNDS_BEFORE_LISTING_AGAIN = 10
+#: Ended executions from which on they are looked up in lists, too.
+ENDED_WORTH_LISTING = 5
+#: Seconds after which a wait in the triggerer notices that its connection has changed.
+CONNECTION_CHECK_SECONDS = 60.0
+#: Rounds in which a list may be refused while the service answers others, before executions are read by id.
+MAX_PARTIAL_ROUNDS = 3
+#: Waits that are judged and woken in a group, with a pause between groups so that the event loop stays responsive.
+HANDLE_TOGETHER = 50
+#: Reads by id at once.
+MAX_READS_AT_ONCE = 5
+#: Slow reads at once in addition to those; each may take as long as the connection's timeout allows.
+MAX_SLOW_READS_AT_ONCE = 8
+#: Seconds after which a read no longer delays other reads, or a list no longer delays a round.
+READ_PATIENCE_SECONDS = 5.0
+_THREAD_NAME = "service-poller"
+
+#: The waits of an event loop share its pollers, and its reads of connections that are under way.
+_pollers: WeakKeyDictionary[asyncio.AbstractEventLoop, list[Poller]] = WeakKeyDictionary()
+_configs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Task[ServiceConfig]]] = WeakKeyDictionary()
+
+
+async def poller_of(service_conn_id: str, interval: float) -> Poller:
+    """Return the poller for the current settings of a connection."""
+    return poller_for(await shared_config_for(service_conn_id), interval)
+
+
+async def shared_config_for(service_conn_id: str) -> ServiceConfig:
+    """Return the current settings of a connection. Simultaneous callers share one read of it."""
+    loop = asyncio.get_running_loop()
+    configs = _configs.setdefault(loop, {})
+    reading = configs.get(service_conn_id)
+    if reading is None:
+        reading = Context().run(loop.create_task, config_for(service_conn_id))
+        configs[service_conn_id] = reading
+        reading.add_done_callback(lambda _: configs.pop(service_conn_id))
+    return await asyncio.shield(reading)
+
+
+def poller_for(config: ServiceConfig, interval: float) -> Poller:
+    """Return the poller of the running event loop for a server and an interval, or create one."""
+    pollers = _pollers.setdefault(asyncio.get_running_loop(), [])
+    for poller in pollers:
+        if (poller.config, poller.interval) == (config, interval):
+            return poller
+    pollers.append(Poller(config, interval))
+    return pollers[-1]
 
 
 class Waiter(Watch):
-    """A wait at a poller.
-
-    :param wait: the wait; its connection leads to the poller's server.
-    """
+    """A wait at a poller."""
 
     __slots__ = ("_context", "future", "is_last_poll", "is_slow")
 
@@ -97,29 +147,8 @@ class Waiter(Watch):
             log.exception("The wait for execution %s could not be polled", self.execution_id)
 
 
-# Seconds beyond its deadline in which a wait may still see that its execution has just ended.
-LAST_POLL_SECONDS = 1.0
-# Deadlines that are closer to each other are polled together.
-DEADLINE_GRAIN_SECONDS = 0.05
-# A new poller gathers waits this long before its first round, so that they share it.
-GATHERING_SECONDS = 0.2
-# Rounds after which lists are tried again although they cost more than single reads, or were refused.
-ROUNDS_BEFORE_LISTING_AGAIN = 10
-# From this number on, ended executions are looked up in lists, too.
-ENDED_WORTH_LISTING = 5
-CONNECTION_CHECK_SECONDS = 60.0
-# Rounds in which a list may be refused while the service answers others, before executions are read by id.
-MAX_PARTIAL_ROUNDS = 3
-# Waits are judged and woken in groups with a pause between, so that the event loop stays responsive.
-HANDLE_TOGETHER = 50
-THREAD_NAME = "service-poller"
-
-
 class Listed(NamedTuple):
-    """What the lists of a round show: the active executions' workflows, and the succeeded executions, by id.
-
-    :param error: why a list could not be read to its end, if so.
-    """
+    """What the lists of a round show: the active executions' workflows, and the succeeded executions, by id."""
 
     active: dict[str, str | None]
     succeeded: dict[str, Execution]
@@ -127,19 +156,14 @@ class Listed(NamedTuple):
 
 
 class Poller:
-    """Serves the waits of one server, key and interval within one event loop.
-
-    :param config: the server; requests are not retried here, because the next round is the retry, except for pages of
-        lists while the service answers others.
-    :param interval: seconds between two rounds.
-    """
+    """Serves the waits of one server, key and interval within one event loop."""
 
     def __init__(self, config: ServiceConfig, interval: float) -> None:
         self.config, self.interval = config, interval
         self._client = ServiceClient(config.one_try())
         self._retrying_client = ServiceClient(config.model_copy(update={"retry_deadline": PAGE_RETRY_SECONDS}))
         self._retrying_client.transport.retry_level = logging.DEBUG  # the waits log that reading fails
-        self._figures = PollStatistics(self._client, self._retrying_client)
+        self._statistics = PollStatistics(self._client, self._retrying_client)
         self._waits: set[Waiter] = set()
         self._reads = Reads(self._read)
         self._task: asyncio.Task[None] | None = None
@@ -152,19 +176,19 @@ class Poller:
         self._partial_rounds = 0
         self._moved: dict[str, bool] = {}
 
-    def join(self, one: Waiter) -> None:
+    def join(self, waiter: Waiter) -> None:
         """Serve a wait until it leaves; its future yields its outcome."""
-        self._waits.add(one)
+        self._waits.add(waiter)
         if self._task is None:
             # The task must not run in the context of the trigger that happens to come first.
             self._task = Context().run(asyncio.get_running_loop().create_task, self._run())
-        self._set_alarm(one.seconds_left)
+        self._set_alarm(waiter.seconds_left)
 
-    def leave(self, one: Waiter) -> None:
+    def leave(self, waiter: Waiter) -> None:
         """Forget a wait."""
-        one.future.cancel()
-        self._waits.discard(one)
-        self._reads.drop(one)
+        waiter.future.cancel()
+        self._waits.discard(waiter)
+        self._reads.drop(waiter)
 
     async def _run(self) -> None:
         follower = asyncio.create_task(self._follow_connections())
@@ -194,10 +218,11 @@ class Poller:
     async def _poll(self) -> None:
         """Make a round, and pause until the next one."""
         started = clock().monotonic()
-        with self._figures.poll():
+        with self._statistics.poll():
             self._moved.clear()
             self._poll_at_deadlines()  # the clock may have been set
-            await self._round([one for one in self._waits if not (self._reads.is_open(one) or one.asked_pause)])
+            idle = [waiter for waiter in self._waits if not self._reads.is_open(waiter)]
+            await self._round([waiter for waiter in idle if not waiter.asked_pause])
         _report_active()
         pause = started + self.interval - clock().monotonic()
         await clock().async_sleep(max(pause, LEAST_POLL_SECONDS), self._nearest_deadline())
@@ -217,17 +242,17 @@ class Poller:
     def _poll_at_deadlines(self) -> None:
         self._cancel_alarm()
         now, nearest = clock().now(), math.inf
-        for one in self._waits:
-            if one.deadline > now:
-                nearest = min(nearest, one.deadline)
-            elif not one.is_last_poll:
-                one.is_last_poll = True
-                self._reads.add(one, first=True)
-                clock().call_later(LAST_POLL_SECONDS, one.end_overdue)
+        for waiter in self._waits:
+            if waiter.deadline > now:
+                nearest = min(nearest, waiter.deadline)
+            elif not waiter.is_last_poll:
+                waiter.is_last_poll = True
+                self._reads.add(waiter, first=True)
+                clock().call_later(LAST_READ_SECONDS, waiter.end_overdue)
         self._set_alarm(max(nearest - now, DEADLINE_GRAIN_SECONDS))
 
     def _nearest_deadline(self) -> float:
-        return min((one.deadline for one in self._waits), default=math.inf)
+        return min((waiter.deadline for waiter in self._waits), default=math.inf)
 
     async def _round(self, waits: list[Waiter]) -> None:
         if self._listing or self._lists_are_worth_it(len(waits)):
@@ -252,10 +277,10 @@ class Poller:
                     await self._judge_each(waits, failed)
                     if not is_slow:
                         return
-        for one in waits:
+        for waiter in waits:
             # Skip the waits that ended while the lists were read.
-            if not one.future.done():
-                self._reads.add(one)
+            if not waiter.future.done():
+                self._reads.add(waiter)
 
     def _lists_are_worth_it(self, waits: int) -> bool:
         self._rounds_since_listing += 1
@@ -273,15 +298,15 @@ class Poller:
                 log.warning("A list of executions is slow, so each is read by id in the meantime")
             return waits, None
         rest = []
-        for one in waits:
-            if one.execution_id in listed.active and one.may_be_of(listed.active[one.execution_id]):
-                one.saw_active()
-                self._reads.drop(one)
-            elif one.execution_id not in listed.succeeded:
-                rest.append(one)
+        for waiter in waits:
+            if waiter.execution_id in listed.active and waiter.may_be_of(listed.active[waiter.execution_id]):
+                waiter.saw_active()
+                self._reads.drop(waiter)
+            elif waiter.execution_id not in listed.succeeded:
+                rest.append(waiter)
         await self._judge_each(
-            (one for one in waits if one.execution_id in listed.succeeded),
-            lambda one: one.saw(listed.succeeded[one.execution_id], self._client),
+            (waiter for waiter in waits if waiter.execution_id in listed.succeeded),
+            lambda waiter: waiter.saw(listed.succeeded[waiter.execution_id], self._client),
         )
         return rest, listed.error
 
@@ -290,7 +315,7 @@ class Poller:
         if self._listing is None:
             self._last_item = clock().monotonic()
             self._listing = asyncio.create_task(self._list_all(waits))
-        while not self._listing.done() and (left := self._last_item + PATIENCE_SECONDS - clock().monotonic()) > 0:
+        while not self._listing.done() and (left := self._last_item + READ_PATIENCE_SECONDS - clock().monotonic()) > 0:
             with suppress(asyncio.TimeoutError):
                 await clock().wait_for(asyncio.wait([self._listing]), left)
         if not self._listing.done():
@@ -301,7 +326,7 @@ class Poller:
     async def _list_all(self, waits: list[Waiter]) -> Listed:
         # Lists longer than this cost more than reading each wait's execution by id.
         limit = self.config.page_size * len(waits)
-        oldest = min(one.number for one in waits)
+        oldest = min(waiter.number for waiter in waits)
         began = clock().monotonic()
         lists: dict[ExecutionStatus, dict[str, str | None]] = {status: {} for status in ACTIVE_STATUSES}
         failed = await self._read_lists(self._client, lists, oldest, limit)
@@ -312,7 +337,7 @@ class Poller:
         self._list_requests = sum(1 + len(ids) // self.config.page_size for ids in lists.values())
         active = {id_: workflow_id for ids in lists.values() for id_, workflow_id in ids.items()}
         succeeded: dict[str, Execution] = {}
-        rest = {one.execution_id: one.number for one in waits if one.execution_id not in active}
+        rest = {waiter.execution_id: waiter.number for waiter in waits if waiter.execution_id not in active}
         if not failed and len(rest) >= ENDED_WORTH_LISTING:
             ended: dict[ExecutionStatus, dict[str, Execution]] = {"success": succeeded}
             oldest = min(rest.values())
@@ -327,10 +352,7 @@ class Poller:
         limit: int,
         wanted: Container[str] | None = None,
     ) -> dict[ExecutionStatus, errors.ServiceError]:
-        """Add to each list what its pages show; return why lists could not be read to their ends, if so.
-
-        :param wanted: executions to add; None to add only the workflows, of all.
-        """
+        """Add to each list what its pages show; return why lists could not be read to their ends, if so."""
 
         def read(status: ExecutionStatus, shown: dict[str, Any]) -> None:
             # Only texts if possible: thousands of other objects that live for a whole round would trigger the garbage
@@ -342,7 +364,7 @@ class Poller:
                     shown[execution.id] = execution
 
         answers = await asyncio.gather(
-            *(in_daemon_thread(read, status, shown, name=THREAD_NAME) for status, shown in lists.items()),
+            *(in_daemon_thread(read, status, shown, name=_THREAD_NAME) for status, shown in lists.items()),
             return_exceptions=True,  # so that the next round begins only when all lists of this one have ended
         )
         return {status: _service_error(error) for status, error in zip(lists, answers, strict=True) if error}
@@ -357,20 +379,20 @@ class Poller:
                 yield execution
 
     async def _judge_each(self, waits: Iterable[Waiter], judge: Callable[[Waiter], Outcome | None]) -> None:
-        for count, one in enumerate(waits, 1):
-            with one.guarded():
-                await self._deliver(one, judge(one))
+        for count, waiter in enumerate(waits, 1):
+            with waiter.guarded():
+                await self._deliver(waiter, judge(waiter))
             if count % HANDLE_TOGETHER == 0:
                 await asyncio.sleep(0)
 
-    async def _read(self, one: Waiter) -> None:
-        with one.guarded():
-            await self._deliver(one, await in_daemon_thread(one.poll, self._client, name=THREAD_NAME))
+    async def _read(self, waiter: Waiter) -> None:
+        with waiter.guarded():
+            await self._deliver(waiter, await in_daemon_thread(waiter.poll, self._client, name=_THREAD_NAME))
 
-    async def _deliver(self, one: Waiter, outcome: Outcome | None) -> None:
+    async def _deliver(self, waiter: Waiter, outcome: Outcome | None) -> None:
         if outcome is not None:
-            is_stale = outcome.verdict == "unobservable" and await self._has_moved(one.service_conn_id)
-            one.end(None if is_stale else outcome)
+            is_stale = outcome.verdict == "unobservable" and await self._has_moved(waiter.service_conn_id)
+            waiter.end(None if is_stale else outcome)
 
     async def _follow_connections(self) -> None:
         while True:
@@ -379,11 +401,11 @@ class Poller:
     async def _check_connections(self) -> None:
         await clock().async_sleep(CONNECTION_CHECK_SECONDS, self._nearest_deadline())
         self._moved.clear()
-        for service_conn_id in {one.service_conn_id for one in self._waits}:
+        for service_conn_id in {waiter.service_conn_id for waiter in self._waits}:
             if await self._has_moved(service_conn_id):
                 log.info("Connection '%s' has changed; its waits move to the new settings", service_conn_id)
-                for one in [one for one in self._waits if one.service_conn_id == service_conn_id]:
-                    one.end(None)
+                for waiter in [waiter for waiter in self._waits if waiter.service_conn_id == service_conn_id]:
+                    waiter.end(None)
 
     async def _has_moved(self, service_conn_id: str) -> bool:
         """Whether a connection has changed; each connection is read once per check."""
@@ -418,38 +440,6 @@ def _service_error(error: BaseException) -> errors.ServiceError:
     raise error
 
 
-#: The waits of an event loop share its pollers, and its reads of connections that are under way.
-_pollers: WeakKeyDictionary[asyncio.AbstractEventLoop, list[Poller]] = WeakKeyDictionary()
-_configs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Task[ServiceConfig]]] = WeakKeyDictionary()
-
-
-async def poller_of(service_conn_id: str, interval: float) -> Poller:
-    """Return the poller for the current settings of a connection."""
-    return poller_for(await shared_config_for(service_conn_id), interval)
-
-
-async def shared_config_for(service_conn_id: str) -> ServiceConfig:
-    """Return the current settings of a connection. Simultaneous callers share one read of it."""
-    loop = asyncio.get_running_loop()
-    configs = _configs.setdefault(loop, {})
-    reading = configs.get(service_conn_id)
-    if reading is None:
-        reading = Context().run(loop.create_task, config_for(service_conn_id))
-        configs[service_conn_id] = reading
-        reading.add_done_callback(lambda _: configs.pop(service_conn_id))
-    return await asyncio.shield(reading)
-
-
-def poller_for(config: ServiceConfig, interval: float) -> Poller:
-    """Return the poller of the running event loop for a server and an interval, or create one."""
-    pollers = _pollers.setdefault(asyncio.get_running_loop(), [])
-    for poller in pollers:
-        if (poller.config, poller.interval) == (config, interval):
-            return poller
-    pollers.append(Poller(config, interval))
-    return pollers[-1]
-
-
 def _report_active() -> None:
     waits = sum(len(poller._waits) for pollers in _pollers.values() for poller in pollers)
     metrics.report_of_host(metrics.WAITS_ACTIVE, waits)
@@ -461,29 +451,12 @@ def _forget(poller: Poller) -> None:
             pollers.remove(poller)
 
 
-MAX_READS_AT_ONCE = 5
-# In addition to those, this many slow reads, which may take as long as the connection's timeout allows.
-MAX_SLOW_READS_AT_ONCE = 8
-# A read that takes longer than this no longer delays other reads.
-PATIENCE_SECONDS = 5.0
-
-
-class Reader(Protocol):
-    """A wait that needs an execution to be read."""
-
-    #: Whether its last read was slow.
-    is_slow: bool
-
-
-R = TypeVar("R", bound=Reader)
-
-
-class _Lane(OrderedDict[R, None]):
-    """The queued readers in order, and the readers whose reads are open."""
+class _Lane(OrderedDict[Waiter, None]):
+    """The waiters whose reads are queued, in order, and those whose reads are open."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()
-        self.open: set[R] = set()
+        self.open: set[Waiter] = set()
         self._limit = limit
 
     @property
@@ -491,18 +464,16 @@ class _Lane(OrderedDict[R, None]):
         return len(self.open) < self._limit
 
 
-class Reads(Generic[R]):
+class Reads:
     """Reads that are queued and reads that are open, within one event loop.
 
-    A read that is open for longer than ``PATIENCE_SECONDS`` makes room for another, unless too many are slow. The next
-    time, a reader that was slow queues behind the other slow ones.
-
-    :param read: makes the read of a reader, and raises nothing.
+    A read that is open for longer than ``READ_PATIENCE_SECONDS`` makes room for another, unless too many are slow. The
+    next time, a waiter that was slow queues behind the other slow ones.
     """
 
-    def __init__(self, read: Callable[[R], Awaitable[None]]) -> None:
+    def __init__(self, read: Callable[[Waiter], Awaitable[None]]) -> None:
         self._read = read
-        self._lane, self._slow_lane = _Lane[R](MAX_READS_AT_ONCE), _Lane[R](MAX_SLOW_READS_AT_ONCE)
+        self._lane, self._slow_lane = _Lane(MAX_READS_AT_ONCE), _Lane(MAX_SLOW_READS_AT_ONCE)
         # The event loop keeps only weak references to tasks.
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -510,55 +481,52 @@ class Reads(Generic[R]):
         """Whether any read is open."""
         return bool(self._tasks)
 
-    def is_open(self, reader: R) -> bool:
-        """Whether the read of this reader is open."""
-        return reader in self._lane.open or reader in self._slow_lane.open
+    def is_open(self, waiter: Waiter) -> bool:
+        """Whether the read of this waiter is open."""
+        return waiter in self._lane.open or waiter in self._slow_lane.open
 
-    def add(self, reader: R, *, first: bool = False) -> None:
-        """Queue the read of a reader, unless it is already queued or open.
-
-        :param first: queue it before all others.
-        """
-        if self.is_open(reader):
+    def add(self, waiter: Waiter, *, first: bool = False) -> None:
+        """Queue the read of a waiter, unless it is already queued or open."""
+        if self.is_open(waiter):
             return
-        lane = self._slow_lane if reader.is_slow and not first else self._lane
-        lane.setdefault(reader)
+        lane = self._slow_lane if waiter.is_slow and not first else self._lane
+        lane.setdefault(waiter)
         if first:
-            self._slow_lane.pop(reader, None)
-            lane.move_to_end(reader, last=False)
+            self._slow_lane.pop(waiter, None)
+            lane.move_to_end(waiter, last=False)
         self._start()
 
-    def drop(self, reader: R) -> None:
-        """Cancel the read of this reader if it has not begun."""
-        self._lane.pop(reader, None)
-        self._slow_lane.pop(reader, None)
+    def drop(self, waiter: Waiter) -> None:
+        """Cancel the read of this waiter if it has not begun."""
+        self._lane.pop(waiter, None)
+        self._slow_lane.pop(waiter, None)
 
     def _start(self) -> None:
-        for reader in [one for one in self._lane.open if one.is_slow]:
+        for waiter in [waiter for waiter in self._lane.open if waiter.is_slow]:
             if self._slow_lane.has_room:
-                self._lane.open.remove(reader)
-                self._slow_lane.open.add(reader)
+                self._lane.open.remove(waiter)
+                self._slow_lane.open.add(waiter)
         for lane in (self._lane, self._slow_lane):
             while lane and lane.has_room:
-                reader, _ = lane.popitem(last=False)
-                lane.open.add(reader)
+                waiter, _ = lane.popitem(last=False)
+                lane.open.add(waiter)
                 # The task must not run in the context of the trigger that happens to call this.
-                task = Context().run(asyncio.create_task, self._run(reader))
+                task = Context().run(asyncio.create_task, self._run(waiter))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
 
-    async def _run(self, reader: R) -> None:
+    async def _run(self, waiter: Waiter) -> None:
         begin = clock().monotonic()
-        patience = clock().call_later(PATIENCE_SECONDS, partial(self._set_apart, reader))
+        patience = clock().call_later(READ_PATIENCE_SECONDS, partial(self._set_apart, waiter))
         try:
-            await self._read(reader)
+            await self._read(waiter)
         finally:
             patience.cancel()
-            reader.is_slow = clock().monotonic() - begin >= PATIENCE_SECONDS
-            self._lane.open.discard(reader)
-            self._slow_lane.open.discard(reader)
+            waiter.is_slow = clock().monotonic() - begin >= READ_PATIENCE_SECONDS
+            self._lane.open.discard(waiter)
+            self._slow_lane.open.discard(waiter)
         self._start()
 
-    def _set_apart(self, reader: R) -> None:
-        reader.is_slow = True
+    def _set_apart(self, waiter: Waiter) -> None:
+        waiter.is_slow = True
         self._start()

@@ -1,6 +1,4 @@
-"""Stop an execution whose task is over.
-
-Decide whether the execution of a task that is being ended must be stopped, by asking Airflow who ended the task.
+"""Stop the execution of a task that has ended, but only if no attempt will need it.
 
 Airflow calls ``on_kill`` whoever ended a task: a person, a time limit, a shutdown of its worker, or Airflow itself,
 because the process or its API server had not answered for a while. Only in the first two cases is the execution no
@@ -8,8 +6,10 @@ longer needed. In the others, the next attempt searches for the execution and re
 process that stalled receives the signal to end only when it wakes up, long after another one has taken over its task.
 The same holds for a triggerer that stalled and lost its triggers.
 
-Airflow's answers do not always distinguish these cases. If they do not, the execution keeps running as long as an
-attempt is left: a person can still stop it, but an execution that is stopped while its task waits for it is lost.
+So Airflow is asked first (:func:`ask`). Its answers do not always distinguish these cases (:func:`decide`). If they do
+not, the execution keeps running as long as an attempt is left: a person can still stop it, but an execution that is
+stopped while its task waits for it is lost. A worker asks in ``operators/_starting.py``, a triggerer by
+:func:`was_killed`. A wait that is overdue needs no question (:func:`stop_overdue`).
 """
 
 from __future__ import annotations
@@ -37,153 +37,50 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.waits.watch import Wait
     from airflow_provider_service.client import ServiceClient, ServiceConfig
 
-
 log = logging.getLogger(__name__)
 
-# Airflow kills a task 5 s after it has signalled the task to end.
+#: Seconds for each request of the stop of a killed task's execution; Airflow kills the task after 5.
 STOP_TIMEOUT_SECONDS = 3.0
-
+#: Seconds for which a worker asks Airflow who ended a task, if no signal is in a hurry.
+ASKING_SECONDS = 60.0
+#: The same in a triggerer, which first loads Airflow's API for more than a minute on a busy machine.
+ASKING_SECONDS_IN_A_TRIGGERER = 300.0
 #: Why the service answers 404 to the stop of an execution that it shows.
 NOT_ALLOWED = "the service does not stop it, because the user of the key may read its workflow, but not execute it"
 
 #: What became of an execution that was to be stopped, in the words of messages.
 Fate = Literal["was stopped", "had ended", "could NOT be stopped"]
 
-
-def in_a_hurry(config: ServiceConfig) -> ServiceConfig:
-    """Copy the settings for a single try that ends before Airflow kills the task."""
-    return config.one_try(connect_timeout=1.5, timeout=STOP_TIMEOUT_SECONDS)
-
-
-def stop_execution(config: ServiceConfig, execution_id: str, *, workflow_id: str | None = None) -> Fate:
-    """Stop an execution, and return what became of it.
-
-    :param config: the server, with the limits of time for each request.
-    :param workflow_id: its workflow, if the server may be another one than before. Then the execution is read first.
-    """
-    try:
-        return try_to_stop(config, execution_id, workflow_id=workflow_id)
-    except errors.ServiceApiError as error:
-        log_failure(execution_id, error)
-        return "could NOT be stopped"
-
-
-def try_to_stop(config: ServiceConfig, execution_id: str, *, workflow_id: str | None = None) -> Fate:
-    """The same as :func:`stop_execution`, but raise the error of a request that failed."""
-    from airflow_provider_service.client import ServiceClient
-
-    with ServiceClient(config) as client:
-        return _stop(client, execution_id, workflow_id)
-
-
-def log_failure(execution_id: str, error: Exception) -> None:
-    """Log that an execution could not be stopped."""
-    log.error("Execution %s could not be stopped and may still be running: %s", execution_id, error)
-
-
-def _stop(client: ServiceClient, execution_id: str, workflow_id: str | None) -> Fate:
-    try:
-        if workflow_id is not None:
-            found = read_state(client, execution_id, workflow_id)[0].workflow_id
-            if found not in (None, workflow_id):
-                what = f"workflow '{workflow_id}' is not stopped: at {client.base_url}, it is one of '{found}'"
-                log.error("Execution %s of %s", execution_id, what)
-                return "could NOT be stopped"
-        client.executions.stop(execution_id)
-    except (errors.ServiceConflictError, errors.ServiceNotFoundError) as error:
-        if isinstance(error, errors.ServiceNotFoundError) and _is_active(client, execution_id):
-            log.error("Execution %s has not ended: %s", execution_id, NOT_ALLOWED)
-            return "could NOT be stopped"
-        log.info("Execution %s had ended before it was stopped: %s", execution_id, error)
-        return "had ended"
-    log.info("Execution %s was stopped", execution_id)
-    return "was stopped"
-
-
-def _is_active(client: ServiceClient, execution_id: str) -> bool:
-    try:
-        return read_state(client, execution_id)[0].status not in ENDED_STATUSES
-    except errors.ServiceNotFoundError:
-        return False
-
-
-def stop_overdue(client: ServiceClient, outcome: Outcome, wait: Wait) -> Outcome:
-    """Stop an execution that apparently did not end in time. If it has ended in the meantime, that outcome counts.
-
-    :param outcome: how the wait ended.
-    :param wait: the wait.
-    :returns: the outcome that counts.
-    """
-    from airflow_provider_service._core.waits.watch import Watch, where_it_waits
-    from airflow_provider_service.client import ServiceClient
-
-    if outcome.verdict != "timed_out" and not outcome.is_overdue:
-        return outcome
-    config = client.transport.config
-    if outcome.verdict == "timed_out":
-        outcome = where_it_waits(in_a_hurry(config), outcome)
-    fate = stop_execution(in_a_hurry(config), outcome.execution_id, workflow_id=wait.expected_workflow_id)
-    # If the service does not answer, retries would take a minute.
-    is_reachable = fate != "could NOT be stopped" and not outcome.is_overdue
-    with nullcontext(client) if is_reachable else ServiceClient(config.one_try()) as reader:
-        ended = Watch(replace(wait, deadline=math.inf)).read(reader, is_last=True)
-    if ended is not None and ended.status != "canceled":
-        return ended
-    if ended is not None or fate == "was stopped":
-        outcome = Watch(wait).timed_out() if outcome.is_overdue else outcome
-        if ended is not None:
-            outcome = outcome._replace(started_at=ended.started_at, stopped_at=ended.stopped_at)
-        return outcome._replace(message=f"{outcome.message}; it was stopped")
-    if fate == "had ended":
-        return outcome._replace(message=f"{outcome.message}; it has ended by now, but how could not be read")
-    doubt = "" if outcome.is_overdue else " and may still be running"
-    return outcome._replace(message=f"{outcome.message}; it {fate}{doubt}")
-
-
-ASKING_SECONDS = 60.0
-# A triggerer loads Airflow's API for its first question, which takes more than a minute on a busy machine.
-ASKING_SECONDS_IN_A_TRIGGERER = 300.0
 # A task instance that no longer exists was deleted with its DAG run.
 _DELETED = "deleted"
-# A task that was cleared while a worker ran it has this state until the worker has ended it.
-_CLEARED = "restarting"
 # States in which no attempt waits for the execution or will search for it. A user's action or a timeout of the DAG run
-# leads to them, and so does the end of the execution, after which there is nothing left to stop.
-_ENDED = frozenset({_DELETED, _CLEARED, "failed", "success", "skipped", "removed", "upstream_failed"})
+# leads to them, and so does the end of the execution, after which there is nothing left to stop. A task that was
+# cleared while a worker ran it is "restarting" until the worker has ended it.
+_OVER = frozenset({_DELETED, "restarting", "failed", "success", "skipped", "removed", "upstream_failed"})
 # States in which the task waits for an execution, or is about to search for the one that its last attempt left.
 _AT_WORK = frozenset({"deferred", "running"})
 
 
 class Decision(NamedTuple):
-    """What happens to the execution of a task that is being ended.
-
-    :param stops: whether it is stopped; otherwise it keeps running.
-    :param reason: why, as the end of a sentence.
-    """
+    """What happens to the execution of a task that is being ended, and why, as the end of a sentence."""
 
     stops: bool
     reason: str
 
 
 class TaskNow(NamedTuple):
-    """What Airflow knows about a task.
+    """What Airflow knows about a task."""
 
-    :param state: its state; None while it waits to be scheduled.
-    :param execution_id: the execution that its latest attempt waits for, if the attempt has reported it.
-    :param has_moved_on: whether a later attempt than the one that asks is known to have begun.
-    """
-
+    #: None while it waits to be scheduled.
     state: str | None
+    #: The execution that its latest attempt waits for, if the attempt has reported it.
     execution_id: str | None = None
+    #: Whether a later attempt than the one that asks is known to have begun.
     has_moved_on: bool = False
 
 
 def ask(ti: Any, attempt: Attempt | None = None) -> TaskNow:
-    """Ask Airflow about a task. The call blocks, and raises any error that the request causes.
-
-    :param ti: the task instance.
-    :param attempt: the attempt that asks; None in a triggerer.
-    """
+    """Ask Airflow about a task. The call blocks, and raises any error that the request causes."""
     state, try_number = (_state_of(ti), None) if AIRFLOW_V_3_0_PLUS else _in_database(ti)
     if state not in _AT_WORK:
         return TaskNow(state)
@@ -192,14 +89,11 @@ def ask(ti: Any, attempt: Attempt | None = None) -> TaskNow:
 
 
 def decide(now: TaskNow, execution_id: str | None, *, attempts_left: bool | None = None) -> Decision:
-    """Decide whether an execution is stopped.
+    """Decide whether an execution is stopped, which is None if the asking attempt has started none yet.
 
-    :param now: what Airflow knows about the task.
-    :param execution_id: the execution that the asking attempt waits for, if it is known.
-    :param attempts_left: whether Airflow will try the task again if this attempt ends now; None in a triggerer, whose
-        end is not the end of an attempt.
+    ``attempts_left`` says whether Airflow will try the task again; None in a triggerer, whose end ends no attempt.
     """
-    if now.state in _ENDED:
+    if now.state in _OVER:
         return Decision(True, f"Airflow says that the task is '{now.state}'")
     # After the task was cleared, a new attempt may have begun. Usually it resumes the execution, but not always.
     if execution_id is not None and now.execution_id not in {None, execution_id}:
@@ -211,11 +105,7 @@ def decide(now: TaskNow, execution_id: str | None, *, attempts_left: bool | None
 
 
 def undecided(error: BaseException, *, attempts_left: bool) -> Decision:
-    """Decide without an answer from Airflow.
-
-    :param error: the error of the request.
-    :param attempts_left: whether Airflow will try the task again if this attempt ends now.
-    """
+    """Decide without an answer from Airflow."""
     return _left_to_the_next(_unanswered(error), attempts_left)
 
 
@@ -223,10 +113,6 @@ async def was_killed(ti: TaskInstance | None, execution_id: str, *, is_again: bo
     """Ask Airflow, in a triggerer, whether the execution of a deferred task must be stopped.
 
     When in doubt, and when Airflow cannot be asked, the answer is no.
-
-    :param ti: the task instance that the trigger belongs to.
-    :param execution_id: the execution that the trigger waits for.
-    :param is_again: whether the log says already that the execution is being stopped.
     """
     if ti is None:
         log.error("Execution %s is not stopped, because its trigger belongs to no task", execution_id)
@@ -257,15 +143,99 @@ def _left_to_the_next(what: str, attempts_left: bool) -> Decision:
     return Decision(True, f"{what}, and no attempt is left to resume the execution")
 
 
+def in_a_hurry(config: ServiceConfig) -> ServiceConfig:
+    """Copy the settings for a single try that ends before Airflow kills the task."""
+    return config.one_try(connect_timeout=1.5, timeout=STOP_TIMEOUT_SECONDS)
+
+
+def stop_execution(config: ServiceConfig, execution_id: str, *, workflow_id: str | None = None) -> Fate:
+    """Stop an execution, and return what became of it.
+
+    Its workflow is given if the server may be another one than before. Then the execution is read first.
+    """
+    try:
+        return try_to_stop(config, execution_id, workflow_id=workflow_id)
+    except errors.ServiceApiError as error:
+        log_failure(execution_id, error)
+        return "could NOT be stopped"
+
+
+def try_to_stop(config: ServiceConfig, execution_id: str, *, workflow_id: str | None = None) -> Fate:
+    """The same as :func:`stop_execution`, but raise the error of a request that failed."""
+    from airflow_provider_service.client import ServiceClient
+
+    with ServiceClient(config) as client:
+        return _stop(client, execution_id, workflow_id)
+
+
+def log_failure(execution_id: str, error: Exception) -> None:
+    """Log that an execution could not be stopped."""
+    log.error("Execution %s could not be stopped and may still be running: %s", execution_id, error)
+
+
+def _stop(client: ServiceClient, execution_id: str, workflow_id: str | None) -> Fate:
+    try:
+        if workflow_id is not None:
+            shown = read_state(client, execution_id, workflow_id)[0].workflow_id
+            if shown not in (None, workflow_id):
+                what = f"workflow '{workflow_id}' is not stopped: at {client.base_url}, it is one of '{shown}'"
+                log.error("Execution %s of %s", execution_id, what)
+                return "could NOT be stopped"
+        client.executions.stop(execution_id)
+    except (errors.ServiceConflictError, errors.ServiceNotFoundError) as error:
+        if isinstance(error, errors.ServiceNotFoundError) and _is_active(client, execution_id):
+            log.error("Execution %s has not ended: %s", execution_id, NOT_ALLOWED)
+            return "could NOT be stopped"
+        log.info("Execution %s had ended before it was stopped: %s", execution_id, error)
+        return "had ended"
+    log.info("Execution %s was stopped", execution_id)
+    return "was stopped"
+
+
+def _is_active(client: ServiceClient, execution_id: str) -> bool:
+    try:
+        return read_state(client, execution_id)[0].status not in ENDED_STATUSES
+    except errors.ServiceNotFoundError:
+        return False
+
+
+def stop_overdue(client: ServiceClient, outcome: Outcome, wait: Wait) -> Outcome:
+    """Stop an execution that apparently did not end in time. If it has ended in the meantime, that outcome counts."""
+    from airflow_provider_service._core.waits.watch import Watch, where_it_waits
+    from airflow_provider_service.client import ServiceClient
+
+    if outcome.verdict != "timed_out" and not outcome.is_overdue:
+        return outcome
+    config = client.transport.config
+    if outcome.verdict == "timed_out":
+        outcome = where_it_waits(in_a_hurry(config), outcome)
+    fate = stop_execution(in_a_hurry(config), outcome.execution_id, workflow_id=wait.expected_workflow_id)
+    # If the service does not answer, retries would take a minute.
+    is_reachable = fate != "could NOT be stopped" and not outcome.is_overdue
+    with nullcontext(client) if is_reachable else ServiceClient(config.one_try()) as reader:
+        ended = Watch(replace(wait, deadline=math.inf)).read(reader, is_last=True)
+    if ended is not None and ended.status != "canceled":
+        return ended
+    if ended is not None or fate == "was stopped":
+        outcome = Watch(wait).timed_out() if outcome.is_overdue else outcome
+        if ended is not None:
+            outcome = outcome._replace(started_at=ended.started_at, stopped_at=ended.stopped_at)
+        return outcome._replace(message=f"{outcome.message}; it was stopped")
+    if fate == "had ended":
+        return outcome._replace(message=f"{outcome.message}; it has ended by now, but how could not be read")
+    doubt = "" if outcome.is_overdue else " and may still be running"
+    return outcome._replace(message=f"{outcome.message}; it {fate}{doubt}")
+
+
 def _state_of(ti: Any) -> str | None:
     """Return the state of a task instance; None while it waits to be scheduled."""
     from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
-    found = RuntimeTaskInstance.get_task_states(
+    states = RuntimeTaskInstance.get_task_states(
         dag_id=ti.dag_id, task_ids=[ti.task_id], run_ids=[ti.run_id], map_index=ti.map_index
     )
     name = ti.task_id if ti.map_index < 0 else f"{ti.task_id}_{ti.map_index}"
-    state = found.get(ti.run_id, {}).get(name, _DELETED)
+    state = states.get(ti.run_id, {}).get(name, _DELETED)
     return None if state is None else str(state)
 
 

@@ -1,6 +1,8 @@
 """A wait for an execution: its settings, and its polls, which share one deadline and one fault tolerance.
 
-Tolerate failing polls of a wait for some time, and log them.
+A worker polls here itself; a triggerer lets the shared poller do it (``poller.py``). Both judge what they read by the
+same :class:`Watch`, which claims nothing that was not observed: a failed read is no end, and a deadline that passes
+while reads fail says nothing about the execution.
 """
 
 from __future__ import annotations
@@ -29,110 +31,23 @@ if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient, ServiceConfig
     from airflow_provider_service.client.models import Execution
 
-
 log = logging.getLogger(__name__)
 
+#: Polls that must fail in a row before a wait fails, even if the fault tolerance has passed.
 MIN_FAILURES = 3
-# The longest pause between two polls that the service can ask for.
+#: Longest pause in seconds between two polls that the service can ask for.
 MAX_ASKED_SECONDS = 60.0
-# How long a page of a list is requested again while the service answers others: shorter than the patience with a list.
-PAGE_RETRY_SECONDS = 4.0
-
-
-class FaultTolerance:
-    """Tolerates failed polls until they have failed both ``MIN_FAILURES`` times in a row and for some seconds.
-
-    A refused key or request is not temporary, and is not tolerated at all. The log gets one line when polls
-    begin to fail, and one when they work again.
-
-    :param subject: what is read, for messages.
-    :param seconds: for how long polls may keep failing; None tolerates any fault for as long as it lasts.
-    :param doing: what fails, for messages: the subject is read, or something else is done to it.
-    """
-
-    __slots__ = ("_doing", "_failing_since", "_failures", "_is_logged", "_next", "_seconds", "_subject", "last_error")
-
-    def __init__(self, subject: str, seconds: float | None, *, doing: str = "Reading") -> None:
-        self._subject, self._seconds, self._doing = subject, seconds, doing
-        self._failures, self._failing_since, self._is_logged, self._next = 0, 0.0, False, 0.0
-        #: The failure of the last poll; None if it succeeded.
-        self.last_error: Exception | None = None
-
-    @property
-    def in_trouble(self) -> bool:
-        """Whether the last poll failed."""
-        return self.last_error is not None
-
-    @property
-    def asked_pause(self) -> float:
-        """Seconds for which the service asks not to be polled, but at most ``MAX_ASKED_SECONDS``; 0 if polls work."""
-        return max(0.0, self._next - clock().monotonic()) if self.in_trouble else 0.0
-
-    def pause(self, interval: float) -> float:
-        """Seconds until the next poll after one that failed."""
-        return max(min(interval, FAULT_PAUSE_SECONDS), self.asked_pause)
-
-    def succeeded(self) -> None:
-        """Record a poll that succeeded."""
-        if self._is_logged:
-            seconds = clock().monotonic() - self._failing_since
-            log.info("%s %s works again, after %.0f s", self._doing, self._subject, seconds)
-        self._failures, self._is_logged, self.last_error = 0, False, None
-
-    def tolerates(self, error: Exception, *, is_quiet: bool = False, others_succeeded_at: float = -math.inf) -> bool:
-        """Record a failed poll, and return whether the wait goes on.
-
-        :param is_quiet: whether a first failure is not logged yet, because the subject is read in another way at once,
-            or not read again.
-        :param others_succeeded_at: when the service last answered requests for something else. If it has done so since
-            polls began to fail, it is not away, and they count as failing only from now on.
-        """
-        now = clock().monotonic()
-        self._next = now + min(getattr(error, "retry_after", None) or 0.0, MAX_ASKED_SECONDS)
-        if not self._failures or others_succeeded_at > self._failing_since:
-            self._failures, self._failing_since = 0, now
-        self._failures, self.last_error = self._failures + 1, error
-        goes_on = self._goes_on(error, now)
-        if goes_on and not self._is_logged and (self._failures > 1 or not is_quiet):
-            self._is_logged = True
-            self._log_beginning(error)
-        return goes_on
-
-    def _goes_on(self, error: Exception, now: float) -> bool:
-        if self._seconds is None:
-            return True
-        if isinstance(error, ServiceError) and error.ends_wait:
-            return False
-        return self._failures < MIN_FAILURES or now - self._failing_since < self._seconds
-
-    def _log_beginning(self, error: Exception) -> None:
-        so = "trying again until it works" if self._seconds is None else f"this is tolerated for {self._seconds:g} s"
-        unexpected = None if isinstance(error, ServiceError) else error
-        log.warning("%s %s fails; %s: %s", self._doing, self._subject, so, error, exc_info=unexpected)
-
-
-MAX_MESSAGE_CHARS = 1000
-# The service stores this year for a wait without a limit.
-ENDLESS_YEAR = 3000
+#: Seconds for which a page of a list is requested again while the service answers others.
+PAGE_RETRY_SECONDS = 4.0  # shorter than the patience with a list
+#: Characters of the reason for the end of a wait in a message.
+MAX_REASON_CHARS = 1000
 
 
 # Two waits for the same execution are two waits, so none equals another. The slots are explicit and no field has a
 # default, because with the slots that dataclass generates, no subclass could have mutable fields.
 @dataclass(frozen=True, eq=False)
 class Wait:
-    """A wait for one execution.
-
-    :param execution_id: the execution.
-    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``.
-    :param deadline: date and time that ends the wait, in seconds since the epoch.
-    :param timeout: seconds from the beginning of the wait to the deadline, for the message.
-    :param poll_interval: seconds between two polls.
-    :param on_vanished: outcome if the execution cannot be found: it was deleted or pruned, its workflow does not save
-        such executions, the id is wrong, or the key may not see it.
-    :param fault_tolerance: seconds for which polls may keep failing.
-    :param expected_workflow_id: the execution's workflow; None if it is unknown. An execution of another workflow has
-        the same id at another server.
-    """
+    """A wait for one execution: until a deadline in seconds since the epoch, polled every so many seconds."""
 
     __slots__ = (
         "deadline",
@@ -173,11 +88,37 @@ class Wait:
         return asdict(self)
 
 
-class Watch(Wait):
-    """A wait in progress: reads and judges the execution, tolerates faults for a while, and observes the deadline.
+def poll_here(
+    config: ServiceConfig,
+    wait: Wait,
+    stopped: threading.Event,
+    *,
+    only_once: bool = False,
+    nodes: NodeLog | None = None,
+    began: Callable[[datetime], None] | None = None,
+) -> Outcome | None:
+    """Poll until a wait is over, and meanwhile log the nodes. Return None if the wait is given up earlier."""
+    from airflow_provider_service._core.runs.output import NodeLog
+    from airflow_provider_service.client import ServiceClient
 
-    :param wait: the wait.
-    """
+    watch, nodes = Watch(wait), nodes or NodeLog(config, wait.execution_id)
+    with ServiceClient(config.one_try()) as client:
+        statistics = PollStatistics(client)
+        with statistics.poll():
+            outcome = watch.poll(client)
+        if outcome is None and watch.started_at is not None and began is not None:
+            began(watch.started_at)
+        while outcome is None and not only_once:
+            if clock().wait(stopped, max(wait.poll_interval, watch.asked_pause), wait.deadline):
+                return None
+            nodes.poll()
+            with statistics.poll():
+                outcome = watch.poll(client)
+    return outcome
+
+
+class Watch(Wait):
+    """A wait in progress: reads and judges the execution, tolerates faults for a while, and observes the deadline."""
 
     # As few objects as possible, because those of thousands of waits slow Python's garbage collector.
     __slots__ = ("_faults", "is_unreadable", "started_at", "workflow_id")
@@ -213,10 +154,7 @@ class Watch(Wait):
         return self.timed_out() if outcome is None and not self.seconds_left else outcome
 
     def read(self, client: ServiceClient, *, is_last: bool = False) -> Outcome | None:
-        """Read the execution and judge it, regardless of the deadline; None if it has not ended or that is unknown.
-
-        :param is_last: whether the wait is over anyway, so that the log does not say that a failure is tolerated.
-        """
+        """Read the execution and judge it, regardless of the deadline; None if it has not ended or that is unknown."""
         try:
             execution, unreadable = read_state(client, self.execution_id, self.expected_workflow_id)
         except errors.ServiceNotFoundError:
@@ -253,11 +191,7 @@ class Watch(Wait):
     def poll_failed(
         self, error: Exception, *, is_quiet: bool = False, others_succeeded_at: float = -math.inf
     ) -> Outcome | None:
-        """Record a failed poll. Return the outcome if it is no longer tolerated.
-
-        :param is_quiet: whether a first failure is not logged.
-        :param others_succeeded_at: when requests for something else last succeeded, if the service as a whole failed.
-        """
+        """Record a failed poll. Return the outcome if it is no longer tolerated."""
         self._faults = self._faults or FaultTolerance(f"execution {self.execution_id}", self.fault_tolerance)
         if self._faults.tolerates(error, is_quiet=is_quiet, others_succeeded_at=others_succeeded_at):
             return None
@@ -278,7 +212,7 @@ class Watch(Wait):
 
     def _unobservable(self, reason: str, *, final: bool = False) -> Outcome:
         message = f"execution {self.execution_id} could not be observed and may still be running: {reason}"
-        message = f"{message[:MAX_MESSAGE_CHARS]} (connection '{self.service_conn_id}')"
+        message = f"{message[:MAX_REASON_CHARS]} (connection '{self.service_conn_id}')"
         workflow_id = self.expected_workflow_id
         return Outcome(self.execution_id, "unobservable", message, workflow_id=workflow_id, final=final)
 
@@ -306,62 +240,65 @@ def _reason(error: Exception) -> str:
     return error.explanation if isinstance(error, errors.ServiceError) else str(error)
 
 
-class PollStatistics:
-    """Reports the requests that clients send for polls, and how long polls last.
+class FaultTolerance:
+    """Tolerates failed polls until they have failed both ``MIN_FAILURES`` times in a row and for some seconds.
 
-    :param clients: clients that send only these requests.
+    A refused key or request is not temporary, and is not tolerated at all. Without a limit in seconds, any failure is.
+    The log gets one line when polls begin to fail, and one when they work again.
     """
 
-    def __init__(self, *clients: ServiceClient) -> None:
-        self._clients, self._reported = clients, 0
+    __slots__ = ("_doing", "_failing_since", "_failures", "_is_logged", "_next", "_seconds", "_subject", "last_error")
 
-    @contextmanager
-    def poll(self) -> Iterator[None]:
-        """Report one poll, and the requests since the previous one."""
-        began = clock().monotonic()
-        try:
-            yield
-        finally:
-            metrics.report_duration(metrics.POLL_DURATION, clock().monotonic() - began)
-            sent = sum(client.transport.requests_sent for client in self._clients)
-            metrics.count(metrics.POLL_REQUESTS, sent - self._reported)
-            self._reported = sent
+    def __init__(self, subject: str, seconds: float | None, *, doing: str = "Reading") -> None:
+        self._subject, self._seconds, self._doing = subject, seconds, doing
+        self._failures, self._failing_since, self._is_logged, self._next = 0, 0.0, False, 0.0
+        #: The failure of the last poll; None if it succeeded.
+        self.last_error: Exception | None = None
 
+    @property
+    def in_trouble(self) -> bool:
+        """Whether the last poll failed."""
+        return self.last_error is not None
 
-def poll_here(
-    config: ServiceConfig,
-    wait: Wait,
-    stopped: threading.Event,
-    *,
-    only_once: bool = False,
-    nodes: NodeLog | None = None,
-    began: Callable[[datetime], None] | None = None,
-) -> Outcome | None:
-    """Poll until a wait is over, and meanwhile log the nodes. Return None if the wait is given up earlier.
+    @property
+    def asked_pause(self) -> float:
+        """Seconds for which the service asks not to be polled, but at most ``MAX_ASKED_SECONDS``; 0 if polls work."""
+        return max(0.0, self._next - clock().monotonic()) if self.in_trouble else 0.0
 
-    :param config: the server; requests are not retried here, because the next poll is the retry.
-    :param stopped: set from outside to give the wait up.
-    :param only_once: give the wait up after one poll.
-    :param nodes: shows the nodes; None to log them.
-    :param began: is told when the execution began, if the first poll finds it active.
-    """
-    from airflow_provider_service._core.runs.output import NodeLog
-    from airflow_provider_service.client import ServiceClient
+    def pause(self, interval: float) -> float:
+        """Seconds until the next poll after one that failed."""
+        return max(min(interval, FAULT_PAUSE_SECONDS), self.asked_pause)
 
-    watch, nodes = Watch(wait), nodes or NodeLog(config, wait.execution_id)
-    with ServiceClient(config.one_try()) as client:
-        figures = PollStatistics(client)
-        with figures.poll():
-            outcome = watch.poll(client)
-        if outcome is None and watch.started_at is not None and began is not None:
-            began(watch.started_at)
-        while outcome is None and not only_once:
-            if clock().wait(stopped, max(wait.poll_interval, watch.asked_pause), wait.deadline):
-                return None
-            nodes.poll()
-            with figures.poll():
-                outcome = watch.poll(client)
-    return outcome
+    def succeeded(self) -> None:
+        """Record a poll that succeeded."""
+        if self._is_logged:
+            seconds = clock().monotonic() - self._failing_since
+            log.info("%s %s works again, after %.0f s", self._doing, self._subject, seconds)
+        self._failures, self._is_logged, self.last_error = 0, False, None
+
+    def tolerates(self, error: Exception, *, is_quiet: bool = False, others_succeeded_at: float = -math.inf) -> bool:
+        """Record a failed poll, and return whether the wait goes on.
+
+        A first failure is not logged if it ``is_quiet``. If others succeeded since this one began to fail, it begins
+        anew.
+        """
+        now = clock().monotonic()
+        self._next = now + min(getattr(error, "retry_after", None) or 0.0, MAX_ASKED_SECONDS)
+        if not self._failures or others_succeeded_at > self._failing_since:
+            self._failures, self._failing_since = 0, now
+        self._failures, self.last_error = self._failures + 1, error
+        so = "trying again until it works"
+        if self._seconds is not None:
+            so = f"this is tolerated for {self._seconds:g} s"
+            if isinstance(error, ServiceError) and error.ends_wait:
+                return False
+            if self._failures >= MIN_FAILURES and now - self._failing_since >= self._seconds:
+                return False
+        if not self._is_logged and (self._failures > 1 or not is_quiet):
+            self._is_logged = True
+            unexpected = None if isinstance(error, ServiceError) else error
+            log.warning("%s %s fails; %s: %s", self._doing, self._subject, so, error, exc_info=unexpected)
+        return True
 
 
 def explained(config: ServiceConfig, outcome: Outcome) -> Outcome:
@@ -386,7 +323,7 @@ def explained(config: ServiceConfig, outcome: Outcome) -> Outcome:
     except errors.ServiceApiError as error:
         node, message = None, f"its data could not be read ({type(error).__name__})"
     parts = [outcome.message, f" {where} node '{node}'" if node else "", f": {message}" if message else ""]
-    text = "".join(parts)[:MAX_MESSAGE_CHARS]
+    text = "".join(parts)[:MAX_REASON_CHARS]
     return outcome._replace(message=f"{text} - {outcome.url}" if outcome.url else text)
 
 
@@ -402,7 +339,27 @@ def where_it_waits(config: ServiceConfig, outcome: Outcome) -> Outcome:
     if execution.status != "waiting" or outcome.workflow_id not in (None, execution.workflow_id):
         return outcome
     node, event, until = current_node(execution), awaited_event(execution), execution.wait_till
-    where = f" at node '{node}'"[:MAX_MESSAGE_CHARS] if node else ""
+    where = f" at node '{node}'"[:MAX_REASON_CHARS] if node else ""
     what = f" for {event}" if event else ""
-    limit = f" until {until.isoformat(timespec='seconds')}" if until and until.year < ENDLESS_YEAR else ""
+    is_limited = until is not None and until.year < 3000  # which the service stores for a wait without a limit
+    limit = f" until {until.isoformat(timespec='seconds')}" if until and is_limited else ""
     return outcome._replace(message=f"{outcome.message}, but was waiting{where}{what}{limit}")
+
+
+class PollStatistics:
+    """Reports the requests that clients send for polls, and how long polls last."""
+
+    def __init__(self, *clients: ServiceClient) -> None:
+        self._clients, self._reported = clients, 0
+
+    @contextmanager
+    def poll(self) -> Iterator[None]:
+        """Report one poll, and the requests since the previous one."""
+        began = clock().monotonic()
+        try:
+            yield
+        finally:
+            metrics.report_duration(metrics.POLL_DURATION, clock().monotonic() - began)
+            sent = sum(client.transport.requests_sent for client in self._clients)
+            metrics.count(metrics.POLL_REQUESTS, sent - self._reported)
+            self._reported = sent

@@ -1,18 +1,21 @@
 """Start a workflow through the bridge, a workflow on the service that starts others. Its call carries the run key.
 
-Find what the bridge has started: its executions carry the run key, and lead to those of the workflow.
+The bridge's executions carry the run key, and lead to those of the workflow: they name what they have started, or what
+they have started names them as its parent.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_service._core.arguments import require
 from airflow_provider_service._core.runs import searching
+from airflow_provider_service._core.runs.attempt import CLOCK_SKEW, RunKey
 from airflow_provider_service._core.runs.bridge import (
     START_NODE,
     BridgeSecret,
@@ -22,7 +25,6 @@ from airflow_provider_service._core.runs.bridge import (
     project_of,
 )
 from airflow_provider_service._core.runs.searching import (
-    CLOCK_SKEW,
     RUN_KEY_HEADER,
     EarlierRuns,
     FoundRun,
@@ -33,7 +35,7 @@ from airflow_provider_service._core.runs.searching import (
     never,
     starting_call,
 )
-from airflow_provider_service._core.runs.start_methods.start_method import CallStarter
+from airflow_provider_service._core.runs.start_methods.start_method import StartMethod
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._constraints import ACTIVE_STATUSES, ENDED_STATUSES
 from airflow_provider_service.client._execution_data import (
@@ -58,46 +60,253 @@ from airflow_provider_service.client.resources._executions import Execution
 from airflow_provider_service.links.service import execution_url
 
 if TYPE_CHECKING:
-    from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
     from airflow_provider_service._core.runs.request import Kind, RunRequest, Trigger
-    from airflow_provider_service._core.runs.searching import CallTag, RunKey
     from airflow_provider_service.client import ServiceClient, errors
     from airflow_provider_service.client.models import WebhookAnswer, Workflow
 
-
 log = logging.getLogger(__name__)
 
+#: Seconds after its activation within which a server may not know yet that it can start a workflow.
+PUBLISHED_WITHIN_SECONDS = 10.0
+#: Seconds until the next call of the bridge for a workflow that the server cannot start yet.
+_PAUSE_SECONDS = 0.5
+# In the order in which the service chooses the trigger that begins the run.
+_BEGUN_AT: tuple[Kind, ...] = ("sub-workflow", "manual")
 _CHILD_MODES = frozenset({"integrated", "retry", None})
+_ONLY_PUBLISHED = (
+    "the server starts only published workflows, but cannot publish one that has only a manual trigger; use "
+    'start="mcp" with mode="manual", or give it a sub-workflow trigger'
+)
+_NOT_ACTIVE = "Workflow is not active and cannot be executed."
+
+
+class BridgeStartMethod(StartMethod):
+    """The bridge."""
+
+    name = "bridge"
+    # Set by ``prepare``.
+    _bridge: Workflow
+    _items: list[Any]
+    # The time until which the server may not know yet that the workflow was activated; None until it says so.
+    _published_by: float | None = None
+
+    @cached_property
+    def _children(self) -> Children:
+        workflow = self.request.workflow
+        return Children(workflow.id, self.stopped, are_kept=workflow.keeps_executions)
+
+    def reason_unavailable(self) -> str | None:
+        """Say why this method cannot start the workflow, and what would change that; None if it can."""
+        request = self.request
+        if request.mode == "manual":
+            return "the bridge runs the published version, not the draft"
+        if request.only_for_webhooks:
+            return request.only_for_webhooks
+        first = _first_trigger(request)
+        if first is None:
+            return request.missing_trigger_message(set(_BEGUN_AT))
+        if request.trigger_node not in (None, first.node):
+            return f"through the bridge, the service begins at {first.node!r}, not at {request.trigger_node!r}"
+        if _is_out_of_reach(request.workflow):
+            return f"its only trigger is manual, and {_ONLY_PUBLISHED}"
+        return None
+
+    def may_have_been_used(self) -> bool:
+        """Whether an earlier attempt may have used this method."""
+        return bool(self.request.triggers_ever(set(_BEGUN_AT)))
+
+    def keeps_executions(self) -> bool:
+        """Whether the executions that it searches, which are those of the bridge, are kept."""
+        return all(bridge.keeps_executions for bridge in all_bridges(self.client))
+
+    def earlier(self) -> EarlierRuns:
+        """Find the executions that earlier attempts have started."""
+        bridges = [bridge.id for bridge in all_bridges(self.client)]
+        search = BridgeSearch(bridges, self._children, self.attempt.since)
+        return find_earlier_runs(self.client, search, self.attempt.key, self.stopped)
+
+    def prepare(self) -> None:
+        """Check the payload, install the bridge if there is none, and activate the workflow if necessary."""
+        request = self.request
+        request.refuse_rendered_text()
+        self._items = _items(request.payload)
+        may_be_inactive = _starts_drafts(request.workflow)
+        request.refuse_unusable(may_be_inactive=may_be_inactive)
+        self._bridge = bridge = self._find_or_install()
+        if request.activate or not may_be_inactive:
+            try:
+                request.make_active(self.client)
+            except ServiceInvalidRequestError as error:
+                # Older servers cannot activate it, but can start it. If a server cannot, the bridge reports that.
+                log.info("%s was not activated: %s", request.label, error)
+        self.called, self.is_kept = f"bridge {bridge.id}", bridge.keeps_executions
+        self.search = BridgeSearch([bridge.id], self._children, clock().utcnow() - CLOCK_SKEW)
+
+    def _find_or_install(self) -> Workflow:
+        """Find the bridge of the workflow's project or any that accepts this connection's calls, or install one."""
+        secret = BridgeSecret(self.client.transport.config)
+        bridges = [bridge for bridge in all_bridges(self.client) if bridge.active]
+        bridge = find_bridge(bridges, secret, project_id=project_of(self.request.workflow))
+        bridge = bridge or find_bridge(bridges, secret)
+        if bridge is not None:
+            return bridge
+        log.info("The bridge is missing; installing it")
+        return Installer(self.client, secret).install().workflow
+
+    def send(self) -> WebhookAnswer:
+        """Call the bridge."""
+        headers = BridgeSecret(self.client.transport.config).headers(self.client)
+        return self.client.webhooks.call(
+            self.client.webhooks.find(self._bridge),
+            {"workflowId": self.request.workflow.id, "items": self._items},
+            headers={**headers, RUN_KEY_HEADER: self.attempt.key.header},
+            timeout=self.timeout,
+            stopped=self.stopped,
+        )
+
+    def started_by(self, answer: WebhookAnswer) -> str | None:
+        """Find the execution that the call has started; None if the workflow cannot be started yet."""
+        execution_id = answer.execution_id
+        if execution_id is None:
+            raise ServiceRunInDoubtError(
+                f"{self.called} answered {answer.status} without naming its execution, so it is unknown what "
+                f"it started; install it again: {shown(answer.body)}"
+            )
+        started = self._children.wait_for(self.client, execution_id)
+        if started is not None and started.execution_id is not None:
+            return started.execution_id
+        is_too_early = False
+        if started is not None and started.failure is not None and started.failure.message == _NOT_ACTIVE:
+            self._published_by = self._published_by or clock().monotonic() + PUBLISHED_WITHIN_SECONDS
+            is_too_early = clock().monotonic() < self._published_by
+        if not is_too_early or clock().wait(self.stopped, _PAUSE_SECONDS):
+            raise self._failed(execution_id, started)
+        return None
+
+    def is_refusal(self, error: errors.ServiceApiError) -> bool:
+        """Whether a failed call certainly ran nothing, and would not if it were repeated."""
+        if isinstance(error, ServiceWebhookRefusedError):
+            log.error("Bridge %s refuses the calls of this connection; install it again", self._bridge.id)
+        return is_refusal(error)
+
+    def _failed(self, execution_id: str, started: Started | None) -> errors.ServiceError:
+        page = execution_url(self.client.base_url, self._bridge.id, execution_id)
+        if started is None:
+            return ServiceRunInDoubtError(
+                f"execution {execution_id} of the bridge does not show what it started: {page}"
+            )
+        self.started_nothing = True
+        node, message = started.failure or (None, None)
+        text = f"the bridge could not start {self.request.label}: {message}; nothing was started: {page}"
+        return ServiceRunNotStartedError(text) if node is None else ServiceInputError(text)
+
+
+def _first_trigger(request: RunRequest) -> Trigger | None:
+    """Return the trigger that begins the run, whichever is named: one for sub-workflows rather than a manual one."""
+    for kind in _BEGUN_AT:
+        for trigger in request.all_triggers():
+            if trigger.kind == kind:
+                return trigger
+    return None
+
+
+def _is_out_of_reach(workflow: Workflow) -> bool:
+    """Whether other workflows cannot start it, because its only trigger is manual."""
+    kinds = [str(node.get("type")) for node in workflow.nodes or [] if not node.get("disabled")]
+    others = [kind for kind in kinds if kind.endswith(("Trigger", ".webhook")) and not kind.endswith(".manualTrigger")]
+    return not (_starts_drafts(workflow) or workflow.active or others)
+
+
+def _starts_drafts(workflow: Workflow) -> bool:
+    """Whether other workflows start it although it is not active, as on older servers."""
+    return "source_workflow_id" not in workflow.model_fields_set
+
+
+def _items(payload: Any) -> list[Any]:
+    """Return the input items of a workflow: a mapping is one item, and None an empty one."""
+    if payload is None:
+        return [{}]
+    if isinstance(payload, Mapping):
+        return [payload]
+    is_list = isinstance(payload, (list, tuple)) and bool(payload)
+    require(
+        is_list and all(isinstance(item, Mapping) for item in payload),
+        f"a sub-workflow takes a mapping or a list of mappings as its payload, not {shown(payload)}; nothing was "
+        "started",
+    )
+    return list(payload)
+
+
+class BridgeSearch:
+    """Searches bridges for the calls of a task run, and finds what they have started."""
+
+    def __init__(self, bridges: Iterable[str], children: Children, since: datetime | None) -> None:
+        self._searches = [RunSearch(bridge, since, are_runs=False) for bridge in bridges]
+        self._children = children
+
+    def made_by(self, client: ServiceClient, key: RunKey, is_answered: IsAnswered = never) -> str | None:
+        """Find the execution that the call of this attempt has started."""
+        called = (search.made_by(client, key, is_answered) for search in self._searches)
+        execution_id = next(filter(None, called), None)
+        started = None if execution_id is None else self._children.started_by(client, execution_id)
+        return started.execution_id if started else None
+
+    def earlier(self, client: ServiceClient, key: RunKey, *, exhaustive: bool = False) -> EarlierRuns:
+        """Find the executions that this attempt and earlier ones have started."""
+        found: dict[str, FoundRun] = {}
+        unreadable: list[Execution] = []
+        for search in self._searches:
+            calls = search.earlier(client, key, exhaustive=exhaustive)
+            unreadable += calls.unreadable
+            for call in calls.found:
+                started = self._children.wait_for(client, call.execution.id)
+                if started is None:
+                    unreadable.append(call.execution)
+                elif started.execution_id is not None:
+                    child = _read(client, started.execution_id)
+                    found[child.id] = FoundRun(child, call.attempt)
+                else:
+                    log.info("Execution %s of the bridge started nothing", call.execution.id)
+        if key.was_cleared:
+            found = {**{run.execution.id: run for run in self._still_active(client, key)}, **found}
+        return EarlierRuns(sorted(found.values(), key=lambda run: -run.execution.number), unreadable)
+
+    def _still_active(self, client: ServiceClient, key: RunKey) -> Iterator[FoundRun]:
+        """Find the executions that are active since before the DAG run was cleared; the bridge's own may be too old."""
+        for child, parent in self._children.active(client):
+            try:
+                attempt = key.attempt_of(starting_call(with_data(client, parent)).tag)
+            except ServiceNotFoundError:
+                continue
+            if attempt is not None:
+                yield FoundRun(child, attempt)
+
+
+def _read(client: ServiceClient, execution_id: str) -> Execution:
+    try:
+        return client.executions.get(execution_id)
+    except ServiceNotFoundError:
+        # It has ended and was not kept, so it may have succeeded: the wait decides what that means.
+        return Execution(id=execution_id, status="success")
 
 
 class Started(NamedTuple):
-    """What an execution of the bridge has started.
-
-    :param execution_id: the execution; None if there is none.
-    :param failure: why there is none; it names a node only if the service refused to start one.
-    """
+    """What an execution of the bridge has started."""
 
     execution_id: str | None
+    #: Why there is none; it names a node only if the service refused to start one.
     failure: Failure | None = None
 
 
 class Children:
-    """The executions of a workflow that the bridge has started.
-
-    :param workflow_id: the workflow.
-    :param stopped: set from outside to end the search.
-    :param are_kept: whether the workflow keeps its executions, so that a search can find them.
-    """
+    """The executions of a workflow that the bridge has started."""
 
     def __init__(self, workflow_id: str, stopped: threading.Event, *, are_kept: bool) -> None:
         self._workflow_id, self._stopped, self._are_kept = workflow_id, stopped, are_kept
         self._ended_since: dict[str, float] = {}
 
     def started_by(self, client: ServiceClient, execution_id: str) -> Started | None:
-        """Find what an execution of the bridge has started; None while that is unknown.
-
-        :raises ServiceNotFoundError: the execution of the bridge does not exist.
-        """
+        """Find what an execution of the bridge has started; None while that is unknown."""
         execution = with_data(client, execution_id)
         child = sub_execution_id(execution)
         if child is not None:
@@ -153,8 +362,8 @@ class Children:
 
     def _of_parent(self, client: ServiceClient, parent: Execution) -> str | None:
         """Find the execution that names this parent, among those that were created after the parent."""
-        later = list_back(client, self._workflow_id, lambda one: one.number < parent.number)
-        return next((one.id for one in later if self._parent(client, one) == parent.id), None)
+        later = list_back(client, self._workflow_id, lambda execution: execution.number < parent.number)
+        return next((execution.id for execution in later if self._parent(client, execution) == parent.id), None)
 
     def _parent(self, client: ServiceClient, execution: Execution) -> str | None:
         if execution.mode not in _CHILD_MODES:
@@ -163,264 +372,3 @@ class Children:
             return parent_execution_id(with_data(client, execution.id))
         except ServiceNotFoundError:  # deleted meanwhile
             return None
-
-
-class BridgeSearch:
-    """Searches bridges for the calls of a task run, and finds what they have started.
-
-    :param bridges: ids of the bridges.
-    :param children: the executions of the workflow that the bridge has started.
-    :param since: date and time by our clock before which no call was made; None if that is unknown.
-    """
-
-    def __init__(self, bridges: Iterable[str], children: Children, since: datetime | None) -> None:
-        self._searches = [RunSearch(bridge, since, are_runs=False) for bridge in bridges]
-        self._children = children
-
-    def made_by(self, client: ServiceClient, tag: CallTag, is_answered: IsAnswered = never) -> str | None:
-        """Find the execution that a call with exactly this tag has started."""
-        called = (search.made_by(client, tag, is_answered) for search in self._searches)
-        execution_id = next(filter(None, called), None)
-        started = None if execution_id is None else self._children.started_by(client, execution_id)
-        return started.execution_id if started else None
-
-    def earlier(self, client: ServiceClient, key: RunKey, *, exhaustive: bool = False) -> EarlierRuns:
-        """Find the executions that this attempt and earlier ones have started.
-
-        :param exhaustive: search longer for executions that wait for a worker, before concluding that there is none.
-        """
-        found: dict[str, FoundRun] = {}
-        unreadable: list[Execution] = []
-        for search in self._searches:
-            calls = search.earlier(client, key, exhaustive=exhaustive)
-            unreadable += calls.unreadable
-            for call in calls.found:
-                started = self._children.wait_for(client, call.execution.id)
-                if started is None:
-                    unreadable.append(call.execution)
-                elif started.execution_id is not None:
-                    child = _read(client, started.execution_id)
-                    found[child.id] = FoundRun(child, call.attempt)
-                else:
-                    log.info("Execution %s of the bridge started nothing", call.execution.id)
-        if key.was_cleared:
-            found = {**{run.execution.id: run for run in self._still_active(client, key)}, **found}
-        return EarlierRuns(sorted(found.values(), key=lambda run: -run.execution.number), unreadable)
-
-    def _still_active(self, client: ServiceClient, key: RunKey) -> Iterator[FoundRun]:
-        """Find the executions that are active since before the DAG run was cleared; the bridge's own may be too old."""
-        for child, parent in self._children.active(client):
-            try:
-                attempt = key.attempt_of(starting_call(with_data(client, parent)).tag)
-            except ServiceNotFoundError:
-                continue
-            if attempt is not None:
-                yield FoundRun(child, attempt)
-
-
-def _read(client: ServiceClient, execution_id: str) -> Execution:
-    try:
-        return client.executions.get(execution_id)
-    except ServiceNotFoundError:
-        # It has ended and was not kept, so it may have succeeded: the wait decides what that means.
-        return Execution(id=execution_id, status="success")
-
-
-# In the order in which the service chooses the trigger that begins the run.
-_BEGUN_AT: tuple[Kind, ...] = ("sub-workflow", "manual")
-_ONLY_PUBLISHED = (
-    "the server starts only published workflows, but cannot publish one that has only a manual trigger; use "
-    'start="mcp" with mode="manual", or give it a sub-workflow trigger'
-)
-_NOT_ACTIVE = "Workflow is not active and cannot be executed."
-# Other workflows can start a workflow only some moments after its activation.
-PUBLISHED_WITHIN_SECONDS = 10.0
-_PAUSE_SECONDS = 0.5
-
-
-class BridgeStartMethod:
-    """The bridge."""
-
-    name: ClassVar[str] = "bridge"
-
-    def __init__(self, request: RunRequest, client: ServiceClient) -> None:
-        self._request, self._client = request, client
-
-    def reason_unavailable(self) -> str | None:
-        """Say why this method cannot start the workflow, and what would change that; None if it can."""
-        request = self._request
-        if request.mode == "manual":
-            return "the bridge runs the published version, not the draft"
-        if request.only_for_webhooks:
-            return request.only_for_webhooks
-        first = _first_trigger(request)
-        if first is None:
-            return request.missing_trigger_message(set(_BEGUN_AT))
-        if request.trigger_node not in (None, first.node):
-            return f"through the bridge, the service begins at {first.node!r}, not at {request.trigger_node!r}"
-        if _is_out_of_reach(request.workflow):
-            return f"its only trigger is manual, and {_ONLY_PUBLISHED}"
-        return None
-
-    def may_have_been_used(self) -> bool:
-        """Whether an earlier attempt may have used this method."""
-        return bool(self._request.triggers_ever(set(_BEGUN_AT)))
-
-    def keeps_executions(self) -> bool:
-        """Whether the executions that it searches, which are those of the bridge, are kept."""
-        return all(one.keeps_executions for one in all_bridges(self._client))
-
-    def earlier(self, start: IdempotentStart) -> EarlierRuns:
-        """Find the executions that earlier attempts have started."""
-        bridges = [one.id for one in all_bridges(start.client)]
-        search = BridgeSearch(bridges, self._children(start), start.attempt.since)
-        return find_earlier_runs(start.client, search, start.attempt.key, start.stopped)
-
-    def starter(self, start: IdempotentStart) -> BridgeStarter:
-        """Check the payload, install the bridge if there is none, and activate the workflow if necessary."""
-        request = self._request
-        request.refuse_rendered_text()
-        items = _items(request.payload)
-        may_be_inactive = _starts_drafts(request.workflow)
-        request.refuse_unusable(may_be_inactive=may_be_inactive)
-        bridge = self._bridge(start.client)
-        if request.activate or not may_be_inactive:
-            self._make_active(start.client)
-        return BridgeStarter(request, start, bridge, items, self._children(start))
-
-    def _children(self, start: IdempotentStart) -> Children:
-        workflow = self._request.workflow
-        return Children(workflow.id, start.stopped, are_kept=workflow.keeps_executions)
-
-    def _bridge(self, client: ServiceClient) -> Workflow:
-        """Find the bridge of the workflow's project or any that accepts this connection's calls, or install one."""
-        secret = BridgeSecret(client.transport.config)
-        bridges = [one for one in all_bridges(client) if one.active]
-        found = find_bridge(bridges, secret, project_id=project_of(self._request.workflow))
-        found = found or find_bridge(bridges, secret)
-        if found is not None:
-            return found
-        log.info("The bridge is missing; installing it")
-        return Installer(client, secret).install().workflow
-
-    def _make_active(self, client: ServiceClient) -> None:
-        try:
-            self._request.make_active(client)
-        except ServiceInvalidRequestError as error:
-            # Older servers cannot activate it, but can start it. If a server cannot, the bridge reports that.
-            log.info("%s was not activated: %s", self._request.label, error)
-
-
-class BridgeStarter(CallStarter):
-    """Calls the bridge until it is known which execution it has started.
-
-    :param bridge: the bridge.
-    :param items: the input of the workflow.
-    :param children: the executions of the workflow that the bridge has started.
-    """
-
-    answers_at_once = True
-
-    def __init__(
-        self, request: RunRequest, start: IdempotentStart, bridge: Workflow, items: Sequence[Any], children: Children
-    ) -> None:
-        search = BridgeSearch([bridge.id], children, clock().utcnow() - CLOCK_SKEW)
-        super().__init__(start, f"bridge {bridge.id}", search, is_kept=bridge.keeps_executions)
-        self._request, self._bridge, self._children = request, bridge, children
-        self._deadline: float | None = None
-        self._body = {"workflowId": request.workflow.id, "items": list(items)}
-
-    def send(self) -> WebhookAnswer:
-        """Call the bridge."""
-        client = self._client
-        headers = BridgeSecret(client.transport.config).headers(client)
-        return client.webhooks.call(
-            client.webhooks.find(self._bridge),
-            self._body,
-            headers={**headers, RUN_KEY_HEADER: self._key.header},
-            timeout=self._timeout,
-            stopped=self._stopped,
-        )
-
-    def started_by(self, answer: WebhookAnswer) -> str | None:
-        """Find the execution that the call has started; None if the workflow cannot be started yet."""
-        execution_id = answer.execution_id
-        if execution_id is None:
-            raise ServiceRunInDoubtError(
-                f"{self._called} answered {answer.status} without naming its execution, so it is unknown what "
-                f"it started; install it again: {shown(answer.body)}"
-            )
-        started = self._children.wait_for(self._client, execution_id)
-        if started is not None and started.execution_id is not None:
-            return started.execution_id
-        is_too_early = started is not None and _is_too_early(started) and clock().monotonic() < self._published_by()
-        if not is_too_early or clock().wait(self._stopped, _PAUSE_SECONDS):
-            raise self._failed(execution_id, started)
-        return None
-
-    def _published_by(self) -> float:
-        """Return the time until which the server may not know yet that the workflow was activated."""
-        self._deadline = self._deadline or clock().monotonic() + PUBLISHED_WITHIN_SECONDS
-        return self._deadline
-
-    def is_refusal(self, error: errors.ServiceApiError) -> bool:
-        """Whether a failed call certainly ran nothing, and would not if it were repeated."""
-        if isinstance(error, ServiceWebhookRefusedError):
-            log.error("Bridge %s refuses the calls of this connection; install it again", self._bridge.id)
-        return is_refusal(error)
-
-    def _failed(self, execution_id: str, started: Started | None) -> errors.ServiceError:
-        page = execution_url(self._client.base_url, self._bridge.id, execution_id)
-        if started is None:
-            return ServiceRunInDoubtError(
-                f"execution {execution_id} of the bridge does not show what it started: {page}"
-            )
-        self.started_nothing = True
-        node, message = started.failure or (None, None)
-        refused = f"the bridge could not start {self._request.label}: {message}"
-        if node is None:
-            return ServiceRunNotStartedError(f"{refused}; nothing was started: {page}")
-        return ServiceInputError(f"{refused}; nothing was started: {page}")
-
-
-def _first_trigger(request: RunRequest) -> Trigger | None:
-    """Return the trigger that begins the run, whichever is named: one for sub-workflows rather than a manual one."""
-    for kind in _BEGUN_AT:
-        found = next((one for one in request.all_triggers() if one.kind == kind), None)
-        if found is not None:
-            return found
-    return None
-
-
-def _is_out_of_reach(workflow: Workflow) -> bool:
-    """Whether other workflows cannot start it, because its only trigger is manual."""
-    kinds = [str(node.get("type")) for node in workflow.nodes or [] if not node.get("disabled")]
-    others = [kind for kind in kinds if kind.endswith(("Trigger", ".webhook")) and not kind.endswith(".manualTrigger")]
-    return not (_starts_drafts(workflow) or workflow.active or others)
-
-
-def _starts_drafts(workflow: Workflow) -> bool:
-    """Whether other workflows start it although it is not active, as on older servers."""
-    return "source_workflow_id" not in workflow.model_fields_set
-
-
-def _is_too_early(started: Started) -> bool:
-    return started.failure is not None and started.failure.message == _NOT_ACTIVE
-
-
-def _items(payload: Any) -> list[Any]:
-    """Return the input items of a workflow: a mapping is one item, and None an empty one.
-
-    :raises ServiceInputError: the payload is neither a mapping nor a list of mappings.
-    """
-    if payload is None:
-        return [{}]
-    if isinstance(payload, Mapping):
-        return [payload]
-    is_list = isinstance(payload, (list, tuple)) and bool(payload) and all(isinstance(one, Mapping) for one in payload)
-    require(
-        is_list,
-        f"a sub-workflow takes a mapping or a list of mappings as its payload, not {shown(payload)}; nothing was "
-        "started",
-    )
-    return list(payload)

@@ -1,4 +1,8 @@
-"""Start a workflow on its production webhook. The call carries the run key in a header."""
+"""Start a workflow on its production webhook. The call carries the run key in a header.
+
+The webhook answers when the run begins, when it ends, or whatever the workflow chooses to answer, even with the answer
+of another webhook. So an execution that an answer names is checked, and a search has the last word.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,12 @@ import logging
 from collections.abc import Mapping
 from enum import Enum
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._core.object_storage import storage_path
 from airflow_provider_service._core.runs import searching
+from airflow_provider_service._core.runs.attempt import CLOCK_SKEW
 from airflow_provider_service._core.runs.searching import (
-    CLOCK_SKEW,
     MAX_SHOWN_IDS,
     RUN_KEY_HEADER,
     EarlierRuns,
@@ -19,7 +23,7 @@ from airflow_provider_service._core.runs.searching import (
     find_earlier_runs,
     starting_call,
 )
-from airflow_provider_service._core.runs.start_methods.start_method import CallStarter
+from airflow_provider_service._core.runs.start_methods.start_method import StartMethod
 from airflow_provider_service.client import errors
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._http.start_answers import checked_headers, is_refusal
@@ -29,116 +33,80 @@ from airflow_provider_service.client.errors import ServiceInputError, ServiceRun
 from airflow_provider_service.client.resources._webhooks import checked_files, checked_payload, filled_path
 
 if TYPE_CHECKING:
-    from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
-    from airflow_provider_service._core.runs.request import RunRequest
-    from airflow_provider_service.client import ServiceClient
     from airflow_provider_service.client._http.encoding import FileSource
     from airflow_provider_service.client.models import Execution
 
 log = logging.getLogger(__name__)
 
-# An execution that has just ended is in none of the lists for a moment.
+#: Seconds after which an execution that has just ended is in a list again, before a refused call is repeated.
 SHOWN_WITHIN_SECONDS = 0.1
 
 
-class WebhookStartMethod:
+class WebhookStartMethod(StartMethod):
     """The production webhook of the workflow."""
 
-    name: ClassVar[str] = "webhook"
-
-    def __init__(self, request: RunRequest, client: ServiceClient) -> None:
-        self._request, self._client = request, client
+    name = "webhook"
+    # Set by ``prepare``: the webhook, and the files that the call carries, by the name of their field.
+    _trigger: WebhookTrigger
+    _files: Mapping[str, FileSource] | None
 
     def reason_unavailable(self) -> str | None:
         """Say why this method cannot start the workflow; None if it can."""
-        if self._request.mode == "manual":
+        request = self.request
+        if request.mode == "manual":
             return "a webhook runs the published version, not the draft"
-        if not self._request.triggers({"webhook"}):
-            return self._request.missing_trigger_message({"webhook"})
+        if not request.triggers({"webhook"}):
+            return request.missing_trigger_message({"webhook"})
         try:
-            self._client.webhooks.find(
-                self._request.workflow, self._request.trigger_node, method=self._request.webhook_method
-            )
+            self._find_trigger()
         except ServiceInputError as error:
             return str(error)
         return None
 
     def may_have_been_used(self) -> bool:
         """Whether an earlier attempt may have used this method."""
-        return bool(self._request.triggers_ever({"webhook"}))
+        return bool(self.request.triggers_ever({"webhook"}))
 
     def keeps_executions(self) -> bool:
         """Whether the executions that it searches are kept."""
-        return self._request.workflow.keeps_executions
+        return self.request.workflow.keeps_executions
 
-    def earlier(self, start: IdempotentStart) -> EarlierRuns:
+    def earlier(self) -> EarlierRuns:
         """Find the executions that earlier attempts have started."""
-        search = RunSearch(self._request.workflow.id, start.attempt.since)
-        return find_earlier_runs(start.client, search, start.attempt.key, start.stopped)
+        search = RunSearch(self.request.workflow.id, self.attempt.since)
+        return find_earlier_runs(self.client, search, self.attempt.key, self.stopped)
 
-    def starter(self, start: IdempotentStart) -> WebhookStarter:
+    def prepare(self) -> None:
         """Check the call, and activate the workflow if necessary."""
-        request = self._request
+        request = self.request
         request.refuse_rendered_text()
-        trigger = start.client.webhooks.find(request.workflow, request.trigger_node, method=request.webhook_method)
+        self._trigger = trigger = self._find_trigger()
         filled_path(trigger, request.path_parameters)
         checked_headers(request.headers(trigger.authentication))
-        files = _stored_files(request.files)
-        checked_files(trigger, files)
-        checked_payload(trigger, request.payload, with_files=bool(files))
-        request.make_active(start.client)
-        return WebhookStarter(request, start, trigger, files)
-
-
-def _stored_files(files: Mapping[str, Any] | None) -> Mapping[str, FileSource] | None:
-    """Resolve paths as Airflow does: ``/path``, ``s3://bucket/key``, or ``s3://conn_id@bucket/key``.
-
-    :raises ServiceInputError: a path names an object storage that is unknown or not installed.
-    """
-    if not isinstance(files, Mapping):
-        return files
-    return {name: _stored_file(name, value) if isinstance(value, str) else value for name, value in files.items()}
-
-
-def _stored_file(name: str, path: str) -> FileSource:
-    try:
-        found: FileSource = storage_path(path)
-        found.is_file()  # connects to the storage
-    except (ImportError, ValueError) as error:
-        raise ServiceInputError(f"files[{name!r}], {path!r}: {one_line(str(error))}; nothing was started") from error
-    return found
-
-
-class WebhookStarter(CallStarter):
-    """Calls a webhook until it is known which execution the call started.
-
-    :param trigger: the webhook.
-    :param files: files that the call carries, by the name of their field.
-    """
-
-    def __init__(
-        self,
-        request: RunRequest,
-        start: IdempotentStart,
-        trigger: WebhookTrigger,
-        files: Mapping[str, FileSource] | None = None,
-    ) -> None:
-        search = RunSearch(request.workflow.id, clock().utcnow() - CLOCK_SKEW)
-        super().__init__(start, f"webhook {trigger.path!r}", search, is_kept=request.workflow.keeps_executions)
-        self._request, self._trigger, self._files = request, trigger, files
+        self._files = _stored_files(request.files)
+        checked_files(trigger, self._files)
+        checked_payload(trigger, request.payload, with_files=bool(self._files))
+        request.make_active(self.client)
+        self.called = f"webhook {trigger.path!r}"
+        self.search = RunSearch(request.workflow.id, clock().utcnow() - CLOCK_SKEW)
+        self.is_kept = request.workflow.keeps_executions
         self.answers_at_once = trigger.response_mode == "onReceived"
+
+    def _find_trigger(self) -> WebhookTrigger:
+        request = self.request
+        return self.client.webhooks.find(request.workflow, request.trigger_node, method=request.webhook_method)
 
     def send(self) -> WebhookAnswer:
         """Call the webhook."""
-        request, trigger = self._request, self._trigger
-        return self._client.webhooks.call(
+        request, trigger = self.request, self._trigger
+        return self.client.webhooks.call(
             trigger,
             request.payload,
             path_parameters=request.path_parameters,
             files=self._files,
-            headers={**request.all_headers(trigger.authentication), RUN_KEY_HEADER: self._key.header},
-            timeout=self._timeout,
-            stopped=self._stopped,
+            headers={**request.all_headers(trigger.authentication), RUN_KEY_HEADER: self.attempt.key.header},
+            timeout=self.timeout,
+            stopped=self.stopped,
             may_repeat=None if self.answers_at_once else self._may_repeat,
         )
 
@@ -146,12 +114,12 @@ class WebhookStarter(CallStarter):
         """Whether a call has run nothing: a workflow may pass on the answer of another webhook that is not live."""
         if not isinstance(error, errors.ServiceApiError) or error.status is None:
             return True
-        clock().wait(self._stopped, SHOWN_WITHIN_SECONDS)
+        clock().wait(self.stopped, SHOWN_WITHIN_SECONDS)
         try:
-            return self.look_meanwhile(searching.never) is None
+            return self.look_meanwhile() is None
         except errors.ServiceError as failure:
             log.warning(
-                "The call of %s is not repeated, because the search for its run failed: %s", self._called, failure
+                "The call of %s is not repeated, because the search for its run failed: %s", self.called, failure
             )
             return False
 
@@ -166,34 +134,34 @@ class WebhookStarter(CallStarter):
         if claim is _Claim.PROVEN:
             return str(named)
         try:
-            found = searching.search_for(self._look, self._patience(claim), self._stopped)
+            execution_id = self.search_for(self._patience(claim))
         except errors.ServiceApiError as error:
             if claim is _Claim.FALSE:
                 raise
             log.warning("Execution %s, which the webhook named, was not checked: %s", named, error)
             return str(named)
-        if found is not None:
-            return found
+        if execution_id is not None:
+            return execution_id
         if claim is not _Claim.FALSE:
             return str(named)
-        runs = self._search_exhaustively()
-        found = runs.own(self._key)
-        if found is not None:
-            return found
-        raise self._not_found(answer, runs.unreadable)
+        runs = self.search_exhaustively()
+        execution_id = runs.own(self.attempt.key)
+        if execution_id is None:
+            raise self._not_found(answer, runs.unreadable)
+        return execution_id
 
     def _judge(self, execution_id: str) -> _Claim:
         """Judge an answer that names an execution: a workflow may pass on the id of another one."""
         try:
-            execution = self._client.executions.get(execution_id, include_data=True)
+            execution = self.client.executions.get(execution_id, include_data=True)
         except errors.ServiceNotFoundError:
-            return _Claim.DOUBTFUL if self._is_kept else _Claim.LIKELY
+            return _Claim.DOUBTFUL if self.is_kept else _Claim.LIKELY
         except errors.ServiceApiError as error:
             log.warning("Execution %s, which the webhook named, cannot be read: %s", execution_id, error)
             return _Claim.LIKELY
-        if execution.workflow_id == self._request.workflow.id:
+        if execution.workflow_id == self.request.workflow.id:
             call = starting_call(execution)
-            if call.tag == self._key.tag:
+            if call.carries(self.attempt.key):
                 return _Claim.PROVEN
             if not call.is_shown:
                 return _Claim.LIKELY
@@ -205,14 +173,14 @@ class WebhookStarter(CallStarter):
             return 0.0
         if claim is _Claim.DOUBTFUL:
             return searching.SETTLING_SECONDS
-        return searching.VISIBLE_WITHIN_SECONDS if self._is_kept else searching.UNKEPT_SECONDS
+        return searching.VISIBLE_WITHIN_SECONDS if self.is_kept else searching.UNKEPT_SECONDS
 
     def _not_found(self, answer: WebhookAnswer, hidden: list[Execution]) -> ServiceRunInDoubtError:
-        workflow_id = self._request.workflow.id
-        what = f"the {self._called} answered {answer.status}, but no execution of workflow {workflow_id} carries its "
+        workflow_id = self.request.workflow.id
+        what = f"the {self.called} answered {answer.status}, but no execution of workflow {workflow_id} carries its "
         what += "run key"
         if hidden:
-            ids = ", ".join(one.id for one in hidden[:MAX_SHOWN_IDS])
+            ids = ", ".join(execution.id for execution in hidden[:MAX_SHOWN_IDS])
             return ServiceRunInDoubtError(
                 f"{what}, and executions {ids} hide their data, or it is redacted. Let the workflow answer with its "
                 "execution id"
@@ -221,6 +189,22 @@ class WebhookStarter(CallStarter):
         if not HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
             return ServiceRunInDoubtError(f"{what}: it may have ended without being saved. {hint}")
         return ServiceRunNotKeptError(f"{what}: it has ended without being saved. {hint}", workflow_id=workflow_id)
+
+
+def _stored_files(files: Mapping[str, Any] | None) -> Mapping[str, FileSource] | None:
+    """Resolve paths as Airflow does: ``/path``, ``s3://bucket/key``, or ``s3://conn_id@bucket/key``."""
+    if not isinstance(files, Mapping):
+        return files
+    return {name: _stored_file(name, value) if isinstance(value, str) else value for name, value in files.items()}
+
+
+def _stored_file(name: str, path: str) -> FileSource:
+    try:
+        file: FileSource = storage_path(path)
+        file.is_file()  # connects to the storage
+    except (ImportError, ValueError) as error:
+        raise ServiceInputError(f"files[{name!r}], {path!r}: {one_line(str(error))}; nothing was started") from error
+    return file
 
 
 class _Claim(Enum):
