@@ -31,9 +31,10 @@ StoredPath = str | os.PathLike[str]
 BLOCK_BYTES = 8 * 1024 * 1024
 #: Protocols of paths on a disk.
 LOCAL_PROTOCOLS = ("", "file", "local")
+#: Bytes of a file's name that its temporary name begins with: a file system limits the bytes of a name.
+MAX_PARTIAL_BYTES = 200
 
 _GZIP_ENDING = ".gz"
-_MAX_PARTIAL_BYTES = 200
 # No space is left, a quota is exceeded, or the file is too large: errors that only a write can have.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NOT_IN_PATHS = re.compile(r"[\x00-\x1f\x7f\\]")
@@ -212,8 +213,7 @@ def _whole_in_storage(target: Any, check: Callable[[IO[bytes]], object] | None) 
 
 
 def _partial_name(name: str) -> str:
-    # File systems limit the bytes of a name, and the target's own may need all of them.
-    short = name.encode(errors="replace")[:_MAX_PARTIAL_BYTES].decode(errors="ignore")
+    short = name.encode(errors="replace")[:MAX_PARTIAL_BYTES].decode(errors="ignore")
     return f".{short}.{uuid4().hex}.part"
 
 

@@ -23,9 +23,11 @@ class TableLinkedOperator(ServiceBaseOperator):
     """Base class for operators that link to a data table."""
 
     operator_extra_links = (ServiceDataTableLink(),)
+    _table: DataTable | None = None
 
     def link_table(self, context: Context, table: DataTable) -> str:
-        """Point the task's link at the table and return the address."""
+        """Point the task's link at the table, keep the table, and return the address."""
+        self._table = table
         return self.link_to(context, ServiceDataTableLink(), DATA_TABLE_PAGE, table.project_id or "", table.id)
 
 
@@ -34,7 +36,6 @@ class ServiceTableOperator(TableLinkedOperator):
 
     #: Whether the operator writes the table; otherwise it reads it.
     writes_table: ClassVar[bool] = False
-    _table: DataTable | None = None
     _result: dict[str, Any] | None = None
 
     template_fields: Sequence[str] = (
@@ -64,11 +65,6 @@ class ServiceTableOperator(TableLinkedOperator):
         """Find the table, point the task's link at it, and return the table and its address."""
         table = data_table_in(self, self.hook)
         return table, self.link_table(context, table)
-
-    def link_table(self, context: Context, table: DataTable) -> str:
-        """Point the task's link at the table, keep the table for lineage, and return the address."""
-        self._table = table
-        return super().link_table(context, table)
 
     def note_result(self, context: Context, result: Any) -> None:
         """Keep the result for lineage, and emit an asset event if the task has written the table."""

@@ -15,6 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._core.rows.source_rows import NoteColumns, SourceRow, ignore_columns, require_distinct
+from airflow_provider_service._core.rows.values import not_written
 from airflow_provider_service.client._models import parse_moment
 from airflow_provider_service.client._values import shown
 from airflow_provider_service.client.errors import ServiceInputError
@@ -90,9 +91,7 @@ def _pandas_values(name: str, column: Any) -> list[Any]:
     try:
         return [None if is_missing else _python_value(value) for value, is_missing in pairs]
     except (ValueError, OverflowError) as error:
-        raise ServiceInputError(
-            f"rows: column {name!r} has a value that cannot be read: {error}", not_done="nothing was written"
-        ) from error
+        raise not_written(f"rows: column {name!r} has a value that cannot be read: {error}") from error
 
 
 def _python_value(value: Any) -> Any:
@@ -166,10 +165,9 @@ def require_plain_types(arrow: ModuleType, schema: Any, owner: str) -> None:
         else:  # or one whose library is not loaded
             name = (field.metadata or {}).get(b"ARROW:extension:name", b"").decode(errors="replace")
         if name and not name.startswith("arrow."):
-            raise ServiceInputError(
+            raise not_written(
                 f"{owner}: column {field.name!r} has the type {name}, which no column of a data table can hold: "
-                "convert it to text, or leave it out",
-                not_done="nothing was written",
+                "convert it to text, or leave it out"
             )
 
 
@@ -186,9 +184,7 @@ def _python_values(arrow: ModuleType, name: str, column: Any) -> list[Any]:
             column = column.cast(arrow.timestamp("us", column.type.tz), safe=False)
         values: list[Any] = column.to_pylist()
     except (ValueError, OverflowError) as error:
-        raise ServiceInputError(
-            f"column {name!r} has a value that cannot be read: {error}", not_done="nothing was written"
-        ) from error
+        raise not_written(f"column {name!r} has a value that cannot be read: {error}") from error
     return values
 
 

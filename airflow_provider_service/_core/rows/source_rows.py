@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_service._core.arguments import repeated, require_mapping
 from airflow_provider_service._core.rows.options import COLUMN_TYPES
 from airflow_provider_service._core.rows.upsert_plan import Key, key_of
-from airflow_provider_service._core.rows.values import check_columns, rounded_columns, typed_row
+from airflow_provider_service._core.rows.values import check_columns, not_written, rounded_columns, typed_row
 from airflow_provider_service.client._constraints import SYSTEM_COLUMNS, require_new_name
 from airflow_provider_service.client._values import shown
 from airflow_provider_service.client.errors import ServiceInputError
@@ -52,7 +52,7 @@ def require_distinct(names: Iterable[str], owner: str, hint: str = "") -> None:
     doubled = sorted(repeated(names))
     if doubled:
         listed = ", ".join(map(shown, doubled))
-        raise ServiceInputError(f"{owner} has several columns named {listed}{hint}", not_done="nothing was written")
+        raise not_written(f"{owner} has several columns named {listed}{hint}")
 
 
 class MappedColumns:
@@ -78,17 +78,13 @@ class MappedColumns:
             if name is None:
                 continue
             if name in SYSTEM_COLUMNS:
-                raise ServiceInputError(
+                raise not_written(
                     f"the source has a column {source!r}, and only the service writes {name!r}: rename it, for example "
                     f"with column_mapping={{{source!r}: 'source_{name}'}}, or leave it out with "
-                    f"column_mapping={{{source!r}: None}}",
-                    not_done="nothing was written",
+                    f"column_mapping={{{source!r}: None}}"
                 )
             if name in mapped:
-                raise ServiceInputError(
-                    f"{place} has several columns that become {name!r} through column_mapping",
-                    not_done="nothing was written",
-                )
+                raise not_written(f"{place} has several columns that become {name!r} through column_mapping")
             mapped[name] = value
         return mapped
 
@@ -96,9 +92,7 @@ class MappedColumns:
         """Require that the source has every column that the mapping names."""
         if self._unused:
             names = ", ".join(map(repr, sorted(self._unused)))
-            raise ServiceInputError(
-                f"column_mapping names {names}, which the source lacks", not_done="nothing was written"
-            )
+            raise not_written(f"column_mapping names {names}, which the source lacks")
 
 
 class GrowingTypes(dict[str, str]):
@@ -155,10 +149,7 @@ class GrowingTypes(dict[str, str]):
         """Require that the table has every column whose type was declared, or the source has named it."""
         if self._absent:
             names = ", ".join(map(shown, sorted(self._absent)))
-            raise ServiceInputError(
-                f"column_types names {names}, which neither the table nor the source has",
-                not_done="nothing was written",
-            )
+            raise not_written(f"column_types names {names}, which neither the table nor the source has")
 
     @property
     def added(self) -> dict[str, str]:
@@ -172,10 +163,9 @@ class GrowingTypes(dict[str, str]):
             raise ServiceInputError(f"{error}; give it another name with column_mapping") from error
         alike = [other for other in self if other.lower() == name.lower()]
         if alike:
-            raise ServiceInputError(
+            raise not_written(
                 f"the columns {alike[0]!r} and {name!r} differ only in case, which the service does not distinguish: "
-                "rename one with column_mapping",
-                not_done="nothing was written",
+                "rename one with column_mapping"
             )
         self[name] = self._declared.get(name, "string")
         if name not in self._declared:
@@ -187,10 +177,9 @@ def _type_of_value(value: Any, place: str) -> str:
     for kinds, column_type in TYPES_OF_VALUES:
         if isinstance(value, kinds):
             return column_type
-    raise ServiceInputError(
+    raise not_written(
         f"{place}: no column holds a value of type {type(value).__name__}: convert it to text, or leave the column out "
-        "with column_mapping",
-        not_done="nothing was written",
+        "with column_mapping"
     )
 
 
@@ -219,9 +208,8 @@ class CheckedRows:
         for name, value in row.items():
             if isinstance(value, str) and "\0" in value:
                 # The service would fail after earlier calls have written their rows.
-                raise ServiceInputError(
-                    f"{place}, column {name!r}: {shown(value)} holds the character NUL, which PostgreSQL cannot store",
-                    not_done="nothing was written",
+                raise not_written(
+                    f"{place}, column {name!r}: {shown(value)} holds the character NUL, which PostgreSQL cannot store"
                 )
         rounded = rounded_columns(given, row, self.types)
         key = self._checked_key(place, given, row, rounded) if self.key_columns else (number,)
@@ -237,10 +225,9 @@ class CheckedRows:
         try:
             key = typed_row({name: given[name] for name in self.key_columns}, self.types, f"row {number}")
         except (KeyError, ServiceInputError):
-            raise ServiceInputError(
+            raise not_written(
                 f"{reason}; this row cannot be left out, because its key cannot be read, so delete_missing=True might "
-                "delete the stored row of that key",
-                not_done="nothing was written",
+                "delete the stored row of that key"
             ) from None
         self.rejected_keys[key_of(key, self.key_columns)] = None
 
@@ -256,10 +243,7 @@ class CheckedRows:
         absent = [name for name in self.key_columns if name not in row]
         if absent:
             columns_of_row = ", ".join(map(shown, row)) or "no columns"
-            raise ServiceInputError(
-                f"{place} lacks the key columns {', '.join(absent)}; it has {columns_of_row}",
-                not_done="nothing was written",
-            )
+            raise not_written(f"{place} lacks the key columns {', '.join(absent)}; it has {columns_of_row}")
 
     def _checked_key(self, place: str, given: Mapping[str, Any], row: Row, rounded: Sequence[str]) -> Key:
         self.require_keys(row, place)
@@ -270,13 +254,12 @@ class CheckedRows:
             named_key = shown(dict(zip(self.key_columns, key, strict=True)))
             earlier_key = self.rounded_keys.get(key)
             if (is_rounded or earlier_key is not None) and earlier_key != given_key:
-                raise ServiceInputError(
+                raise not_written(
                     f"{place} has a key that the service cannot distinguish from the key of an earlier row: it stores "
-                    f"both as {named_key}; use a key column of type string",
-                    not_done="nothing was written",
+                    f"both as {named_key}; use a key column of type string"
                 )
             if self.on_duplicate == "fail":
-                raise ServiceInputError(f"{place} repeats the key {named_key}", not_done="nothing was written")
+                raise not_written(f"{place} repeats the key {named_key}")
             self.duplicates += 1
         if is_rounded:
             self.rounded_keys[key] = given_key
@@ -305,9 +288,8 @@ def checked_values(values: Mapping[str, Any], types: Mapping[str, str]) -> Row:
 def check_key_columns(key_columns: Sequence[str], types: Mapping[str, str]) -> None:
     """Require at least one key column, and that the table has each of them."""
     if not key_columns or any(name not in types for name in key_columns):
-        raise ServiceInputError(
-            f"key_columns must name columns of the table, which has {', '.join(types)}; got {list(key_columns)}",
-            not_done="nothing was written",
+        raise not_written(
+            f"key_columns must name columns of the table, which has {', '.join(types)}; got {list(key_columns)}"
         )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from airflow_provider_service._airflow import metrics
 from airflow_provider_service._core.arguments import require, require_mapping, text_or_texts
@@ -109,16 +109,8 @@ class Loaded:
 
     def to_xcom(self) -> LoadedRows:
         """What a task returns."""
-        return {
-            "data_table_id": self.table.id,
-            "rows": self.rows,
-            "rejected": self.rejected,
-            "inserted": self.changes.inserted,
-            "updated": self.changes.updated,
-            "unchanged": self.changes.unchanged,
-            "deleted": self.changes.deleted,
-            "added_columns": self.added_columns,
-        }
+        rows = {"data_table_id": self.table.id, "rows": self.rows, "rejected": self.rejected}
+        return cast("LoadedRows", {**rows, **asdict(self.changes), "added_columns": self.added_columns})
 
     def __str__(self) -> str:
         changes = asdict(self.changes).items()

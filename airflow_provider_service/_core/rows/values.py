@@ -30,6 +30,11 @@ _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
 
+def not_written(reason: str) -> ServiceInputError:
+    """The error about rows or columns that do not fit, which is raised before anything is written."""
+    return ServiceInputError(reason, not_done="nothing was written")
+
+
 def column_types(table: DataTable) -> dict[str, str]:
     """Names and types of the columns that can be written, in the table's order."""
     return {column.name: column.type for column in sorted(table.columns or (), key=attrgetter("index"))}
@@ -46,9 +51,8 @@ def check_columns(row: Mapping[str, Any], types: Mapping[str, str], place: str) 
     require_row(row, place)
     unknown = [name for name in row if name not in types]
     if unknown:
-        raise ServiceInputError(
-            f"{place} has unknown columns {', '.join(map(shown, unknown))}; the table has {', '.join(types)}",
-            not_done="nothing was written",
+        raise not_written(
+            f"{place} has unknown columns {', '.join(map(shown, unknown))}; the table has {', '.join(types)}"
         )
 
 
@@ -88,10 +92,7 @@ def _typed(value: Any, column_type: str, place: str, name: str) -> Any:
     try:
         return _READERS[column_type](value)
     except (ValueError, OverflowError):
-        raise ServiceInputError(
-            f"{place}, column {name!r}: {shown(value)} is not a value of type {column_type}",
-            not_done="nothing was written",
-        ) from None
+        raise not_written(f"{place}, column {name!r}: {shown(value)} is not a value of type {column_type}") from None
 
 
 def _string(value: Any) -> str:
