@@ -139,7 +139,13 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
         has_dates = getattr(hook, "conn_type", "") != "sqlite"
 
         def values(row: Mapping[str, Any]) -> list[Any]:
-            _require_keys(row, key_sources)
+            # To a database, no null equals another.
+            null = [name for name in key_sources if row.get(name) is None]
+            require(
+                not null,
+                f"the row with the id {row['id']} has null in the key columns {', '.join(null)}, so each run would "
+                "insert it again; leave such rows out with filter",
+            )
             cells = ((row[name], kind) for name, kind in types.items())
             return [
                 parse_moment(cell) if kind == "date" and has_dates and cell is not None else cell
@@ -150,8 +156,8 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
         count, deleted = insert_all(
             hook, self.sql_table, names, rows, mode=mode, key_columns=keys, allow_empty=self.allow_empty
         )
-        known = "an unknown number" if deleted is None else deleted
-        after = f", after deleting {known}" if mode == "replace" else ""
+        deleted_count = "an unknown number" if deleted is None else deleted
+        after = f", after deleting {deleted_count}" if mode == "replace" else ""
         self.log.info("Rows of %s written to %s: %d%s; see %s", table.name, self.sql_table, count, after, url)
         return {"data_table_id": table.id, "count": count, "deleted": deleted, "url": url}
 
@@ -167,13 +173,3 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
         names = [mapping.get(name, name) for name in types]
         require(len(set(names)) == len(names), "column_mapping gives several columns the same name")
         return names
-
-
-def _require_keys(row: Mapping[str, Any], key_columns: Sequence[str]) -> None:
-    # To a database, no null equals another.
-    null = [name for name in key_columns if row.get(name) is None]
-    require(
-        not null,
-        f"the row with the id {row['id']} has null in the key columns {', '.join(null)}, so each run would insert it "
-        "again; leave such rows out with filter",
-    )

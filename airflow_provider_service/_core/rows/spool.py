@@ -92,15 +92,10 @@ class Spool:
         self._db.execute("DELETE FROM stored WHERE id >= ?", (first_id,))
         self._db.execute("DELETE FROM others WHERE id >= ?", (first_id,))
 
-    def stored_count(self) -> int:
-        """Number of stored rows whose key is requested."""
-        [(count,)] = self._db.execute("SELECT count(*) FROM stored")
-        return int(count)
-
-    def other_count(self) -> int:
-        """Number of stored rows whose key the source lacks."""
-        [(count,)] = self._db.execute("SELECT count(*) FROM others")
-        return int(count)
+    def counts(self) -> tuple[int, int]:
+        """Numbers of stored rows whose key is requested, and of those whose key the source lacks."""
+        [(stored, others)] = self._db.execute("SELECT (SELECT count(*) FROM stored), (SELECT count(*) FROM others)")
+        return int(stored), int(others)
 
 
 class SpooledMapping(MutableMapping[Any, Any]):

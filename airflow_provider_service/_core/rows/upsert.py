@@ -92,16 +92,22 @@ def upsert_rows(
     strategy = chosen_strategy(change_strategy, on_stored_duplicates)
     if delete_missing:
         require_deletable(client, table_id)
-    _read_stored(client, table_id, spool, types, key_columns, with_others=delete_missing)
+    filters = None if delete_missing else _key_filters(client, table_id, spool.requested, types, key_columns)
+    reads = [None] if filters is None else filters
+    rows = chain.from_iterable(client.data_table_rows.list(table_id, filter=filter) for filter in reads)
+    for row in Progress("Read and compared").counting(rows):
+        checked_row(row, table_id)
+        spool.store(row, key_of(row, key_columns), with_others=delete_missing)
     if on_stored_duplicates == "fail":
         for requested, stored in spool.compared():
             plan_upsert(requested, stored, key_columns, on_stored_duplicates)
-    has_others, has_stored, total = spool.other_count() > 0, spool.stored_count() > 0, len(spool.requested)
+    stored_count, other_count = spool.counts()
+    total = len(spool.requested)
     progress = Progress("Compared and written", total)
     inserted = updated = unchanged = deleted = 0
     for requested, stored in spool.compared():
         plan = plan_upsert(requested, stored, key_columns, on_stored_duplicates)
-        with_first_id = has_others or (has_stored and progress.count + len(requested) < total)
+        with_first_id = bool(other_count or (stored_count and progress.count + len(requested) < total))
         # The service reuses the highest id after its row was deleted, so an inserted row can have the id of an old one.
         spool.forget_from(write_plan(client, table_id, plan, strategy, with_first_id=with_first_id))
         inserted, updated = inserted + len(plan.inserts), updated + len(plan.changes)
@@ -113,34 +119,21 @@ def upsert_rows(
     return LoadResult(inserted, updated, unchanged, deleted)
 
 
-def _read_stored(
+def _key_filters(
     client: Resources,
     table_id: str,
-    spool: Spool,
+    keys: Collection[Key],
     types: Mapping[str, str],
     key_columns: Sequence[str],
-    *,
-    with_others: bool,
-) -> None:
-    """Keep the stored rows that have one of the keys: read those that may have one, or the whole table."""
-    filters: Sequence[RowFilter | None] | None = None
-    if not with_others and len(spool.requested) <= MAX_SEARCHED_KEYS:
-        filters = _key_filters(list(spool.requested), types, key_columns)
-    if filters is not None and len(filters) >= MIN_READS_TO_PROBE:
-        # No table has more rows than its highest id.
-        most_pages = -(-edge_id(client, table_id, "desc") // client.transport.config.page_size)
-        filters = None if most_pages < len(filters) else filters
-    pages = [None] if filters is None else filters
-    rows = chain.from_iterable(client.data_table_rows.list(table_id, filter=filter) for filter in pages)
-    for row in Progress("Read and compared").counting(rows):
-        checked_row(row, table_id)
-        spool.store(row, key_of(row, key_columns), with_others=with_others)
-
-
-def _key_filters(keys: Collection[Key], types: Mapping[str, str], key_columns: Sequence[str]) -> list[RowFilter] | None:
-    """The filters that find the rows with one of the keys, and perhaps others; None if they would be too many."""
+) -> list[RowFilter] | None:
+    """The filters that find the rows with one of the keys, and perhaps others; None to read the whole table instead."""
+    if len(keys) > MAX_SEARCHED_KEYS:
+        return None
     # Filters cannot be nested, so only one column of the key is searched for.
-    values = {name: {key[position] for key in keys} for position, name in enumerate(key_columns)}
+    values: dict[str, set[Any]] = {name: set() for name in key_columns}
+    for key in keys:
+        for name, value in zip(key_columns, key, strict=True):
+            values[name].add(value)
     findable = [name for name in key_columns if all(_is_findable(value, types[name]) for value in values[name])]
     if not findable:
         return None
@@ -148,7 +141,14 @@ def _key_filters(keys: Collection[Key], types: Mapping[str, str], key_columns: S
     if not may_fit_in_urls(sharpest, values[sharpest], MAX_FILTERED_READS):
         return None
     filters = list(islice(any_of_in_url(sharpest, values[sharpest]), MAX_FILTERED_READS + 1))
-    return filters if len(filters) <= MAX_FILTERED_READS else None
+    if len(filters) > MAX_FILTERED_READS:
+        return None
+    if len(filters) >= MIN_READS_TO_PROBE:
+        # No table has more rows than its highest id.
+        most_pages = -(-edge_id(client, table_id, "desc") // client.transport.config.page_size)
+        if most_pages < len(filters):
+            return None
+    return filters
 
 
 def _is_findable(value: Any, column_type: str) -> bool:
@@ -243,10 +243,10 @@ def _insert(client: Resources, table_id: str, rows: Sequence[Row], *, with_first
 
 
 def _delete_others(client: Resources, table_id: str, spool: Spool) -> int:
-    others = spool.other_count()
-    if not others:
+    _, other_count = spool.counts()
+    if not other_count:
         return 0
-    progress = Progress("Deleted", others)
+    progress = Progress("Deleted", other_count)
     for ids in spool.other_ids():
         _delete_rows(client, table_id, ids)
         progress.reach(progress.count + len(ids))
