@@ -1,7 +1,4 @@
-"""Examine a connection: which features work, and what the key permits. The examination changes nothing.
-
-What the package's operators require of a server and an API key, by job.
-"""
+"""Examine a connection: which features work, and which jobs the server, its plan and the key permit. Only reads."""
 
 from __future__ import annotations
 
@@ -13,8 +10,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from airflow_provider_service._core.connection_check import check_connection, server_version
+from airflow_provider_service._core.runs import bridge
 from airflow_provider_service._core.runs.attempt import CLOCK_SKEW
-from airflow_provider_service._core.runs.bridge import SCOPES as BRIDGE_SCOPES
+from airflow_provider_service._core.runs.searching import CLOCK_SKEW
 from airflow_provider_service.client.errors import (
     ServiceError,
     ServiceMissingScopeError,
@@ -51,7 +49,7 @@ JOBS: Mapping[str, tuple[str, ...]] = {
         *_of("workflow", "read list"),
         *_of("execution", "read list stop"),
     ),
-    "install the bridge": BRIDGE_SCOPES,
+    "install the bridge": bridge.SCOPES,
     "wait for executions, and see their ends as events": (*_of("execution", "read list"), "workflow:list"),
     "check the health of workflows": ("workflow:list", "execution:list"),
     "retry, stop and delete executions": _of("execution", "read list retry stop delete"),
@@ -88,24 +86,16 @@ _FEATURES = {
 
 
 class State(NamedTuple):
-    """Whether a job can be done and, if not or only in part, why.
-
-    :param is_known: whether that could be examined.
-    """
+    """Whether a job can be done and, if not or only in part, why."""
 
     is_good: bool
     text: str
-    is_known: bool = True
+    is_known: bool = True  # False if it could not be examined
 
 
 def state_of(job: str, *, version: str | None, scopes: Collection[str] | None, plan: Mapping[str, bool]) -> State:
-    """Find out whether a server, its plan and a key allow a job.
-
-    :param version: version of the server, such as ``"2.20.12"``; None if it is unknown.
-    :param scopes: scopes of the key; None if the server does not report them.
-    :param plan: whether the plan of the server includes a feature; features that are missing were not examined.
-    """
-    later = {scope: since(scope) for scope in JOBS[job] if not _has(version, since(scope))}
+    """Find out whether a server, its plan and a key allow a job; None, or a feature missing in the plan, is unknown."""
+    later = {scope: since(scope) for scope in JOBS[job] if version and _numbers(version) < _numbers(since(scope))}
     offered = [scope for scope in JOBS[job] if scope not in later]
     if not offered:
         first, last = (choose(later.values(), key=_numbers) for choose in (min, max))
@@ -129,10 +119,6 @@ def state_of(job: str, *, version: str | None, scopes: Collection[str] | None, p
 def since(scope: str) -> str:
     """Return the first version of n8n in which a scope has an effect."""
     return _SINCE.get(scope) or _SINCE.get(scope.partition(":")[0]) or "0.0"
-
-
-def _has(version: str | None, since: str) -> bool:
-    return version is None or _numbers(version) >= _numbers(since)
 
 
 def _numbers(version: str) -> tuple[int, int]:
@@ -159,11 +145,7 @@ LEFT_OUT = "not examined, since an earlier check failed"
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one check.
-
-    :param grade: "FAIL" if it requires action, "note" if that depends on the use of the connection, and "skip" if the
-        subject was not or could not be examined.
-    """
+    """The result of one check: FAIL requires action, a note does so for some uses, and skip was not examined."""
 
     subject: str
     grade: Grade
@@ -189,7 +171,8 @@ def examine(config: ServiceConfig) -> Iterator[Finding]:
         if not reached.is_good:
             return
         version = server_version(client)
-        yield _version(version)
+        unknown = "unknown: neither the API nor the start page reports it"
+        yield Finding("version", "ok", f"n8n {version}") if version else Finding("version", "skip", unknown)
         yield _clock(client)
         plan: dict[str, bool] = {}
         yield _gate("variables", lambda: next(client.variables.list(limit=1), None), plan)
@@ -204,15 +187,11 @@ def examine(config: ServiceConfig) -> Iterator[Finding]:
 
 def is_healthy(findings: list[Finding]) -> bool:
     """Whether no finding requires action."""
-    return all(one.grade != "FAIL" for one in findings)
+    return all(finding.grade != "FAIL" for finding in findings)
 
 
 class Verdict(NamedTuple):
-    """The verdict of an examination.
-
-    :param grade: "FAIL" or "ok".
-    :param text: number of checks that failed, and of those that were not made.
-    """
+    """The verdict of an examination."""
 
     grade: Grade
     text: str
@@ -220,30 +199,22 @@ class Verdict(NamedTuple):
 
 def complete(findings: Sequence[Finding]) -> list[Finding]:
     """Sort the findings, the most severe first, and add the subjects that were not examined after a failure."""
-    found = {one.subject for one in findings}
-    skipped = [Finding(one, "skip", LEFT_OUT) for one in SUBJECTS if one not in found]
-    return sorted([*findings, *skipped], key=lambda one: GRADES.index(one.grade))
+    examined = {finding.subject for finding in findings}
+    skipped = [Finding(subject, "skip", LEFT_OUT) for subject in SUBJECTS if subject not in examined]
+    return sorted([*findings, *skipped], key=lambda finding: GRADES.index(finding.grade))
 
 
 def verdict(findings: Sequence[Finding]) -> Verdict:
     """Sum up the findings of an examination."""
-    number = Counter(one.grade for one in complete(findings))
-    skipped = f" {_checks(number['skip'])} not made." if number["skip"] else ""
-    if number["FAIL"]:
-        failed = "1 check failed." if number["FAIL"] == 1 else f"{number['FAIL']} checks failed."
-        return Verdict("FAIL", failed + skipped)
-    text = "All checks passed." if not number["skip"] else "No check failed."
-    return Verdict("ok", text + skipped)
-
-
-def _checks(number: int) -> str:
-    return "1 check was" if number == 1 else f"{number} checks were"
-
-
-def _version(version: str | None) -> Finding:
-    if version is None:
-        return Finding("version", "skip", "unknown: neither the API nor the start page reports it")
-    return Finding("version", "ok", f"n8n {version}")
+    number = Counter(finding.grade for finding in complete(findings))
+    failed, skipped = number["FAIL"], number["skip"]
+    if failed:
+        text = "1 check failed." if failed == 1 else f"{failed} checks failed."
+    else:
+        text = "No check failed." if skipped else "All checks passed."
+    if skipped:
+        text += f" {'1 check was' if skipped == 1 else f'{skipped} checks were'} not made."
+    return Verdict("FAIL" if failed else "ok", text)
 
 
 def _clock(client: ServiceClient) -> Finding:
@@ -288,19 +259,17 @@ def _mcp(client: ServiceClient, config: ServiceConfig) -> Finding:
 
 
 def _bridge(client: ServiceClient, config: ServiceConfig) -> Finding:
-    from airflow_provider_service._core.runs.bridge import VERSION, BridgeSecret, all_bridges, find_bridge, version_of
-
     try:
-        found = find_bridge(all_bridges(client), BridgeSecret(config))
+        workflow = bridge.find_bridge(bridge.all_bridges(client), bridge.BridgeSecret(config))
     except ServiceError as error:
         return Finding("bridge", "skip", f"not known: {error}")
-    if found is None:
+    if workflow is None:
         return Finding("bridge", "note", "not installed for this connection; a task installs it when it is needed")
-    version = version_of(found) or 0
-    if not found.active or version < VERSION:
-        state = "not active" if not found.active else f"of version {version}, older than {VERSION}"
-        return Finding("bridge", "note", f"workflow {found.id} is {state}; the next installation repairs it")
-    return Finding("bridge", "ok", f"workflow {found.id} is active")
+    version = bridge.version_of(workflow) or 0
+    if not workflow.active or version < bridge.VERSION:
+        state = "not active" if not workflow.active else f"of version {version}, older than {bridge.VERSION}"
+        return Finding("bridge", "note", f"workflow {workflow.id} is {state}; the next installation repairs it")
+    return Finding("bridge", "ok", f"workflow {workflow.id} is active")
 
 
 def _open_files() -> Finding:

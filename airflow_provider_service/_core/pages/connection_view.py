@@ -25,7 +25,7 @@ NO_RUNS = "There are none in the last seven days that you may read."
 
 @dataclass(frozen=True)
 class Waits:
-    """Waits of one kind in one triggerer."""
+    """Waits for triggers of one class in one triggerer; ``triggerer`` is its host, None if none runs them yet."""
 
     trigger: str
     number: int
@@ -35,7 +35,11 @@ class Waits:
 
 @dataclass(frozen=True)
 class ConnectionView:
-    """The contents of the page of a connection."""
+    """The contents of the page of a connection.
+
+    :param runs: the latest runs on its server that the user may read.
+    :param lacks: what could not be read of Airflow's database, in sentences.
+    """
 
     connection_id: str
     findings: Sequence[Finding]
@@ -48,27 +52,23 @@ class ConnectionView:
 
 def waits_table(waits: Sequence[Waits], now: datetime) -> Table:
     """List the waits of each triggerer."""
-    rows = [(one.triggerer or "none yet", one.trigger, one.number, last_heartbeat(one, now)) for one in waits]
-    return Table(
-        "Waits in the triggerers",
-        ("triggerer", "trigger", "number", "last heartbeat"),
-        rows,
-        note=OF_ALL if rows else NO_WAITS,
-    )
+    rows = [(wait.triggerer or "none yet", wait.trigger, wait.number, last_heartbeat(wait, now)) for wait in waits]
+    columns = ("triggerer", "trigger", "number", "last heartbeat")
+    return Table("Waits in the triggerers", columns, rows, note=OF_ALL if rows else NO_WAITS)
 
 
 def runs_table(runs: Sequence[TaskExecution]) -> Table:
     """List the latest runs that Airflow's tasks have started on the server."""
     rows = [
         (
-            Link(one.address.execution_id, one.execution_url),
-            f"{one.known_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}",
-            one.dag_id,
-            one.task_name,
-            one.run_id,
-            one.state or "no state yet",
+            Link(run.address.execution_id, run.execution_url),
+            f"{run.known_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}",
+            run.dag_id,
+            run.task_name,
+            run.run_id,
+            run.state or "no state yet",
         )
-        for one in runs
+        for run in runs
     ]
     columns = ("execution", "since, UTC", "DAG", "task", "run of the DAG", "state of the task")
     return Table("Latest runs from Airflow", columns, rows, note="" if rows else NO_RUNS)

@@ -1,12 +1,7 @@
 """Lay out the drawing of a workflow: its nodes and connections, in the order in which the editor places them.
 
-A grid for the nodes of a workflow, in the order in which the editor places them, with one node per cell.
-
-Between columns and rows are channels without nodes, in which connections are drawn.
-
-Route the connections of a workflow along the channels between its nodes, never behind a node.
-
-Read from a definition, which may have any shape, where the editor places nodes and sticky notes.
+Nodes stand in a grid, one to a cell. Between columns and rows are channels without nodes, in which connections run, so
+that none passes behind a node. The definition, from which nodes and sticky notes are read, may have any shape.
 """
 
 from __future__ import annotations
@@ -63,10 +58,7 @@ def _bands(values: Sequence[float], span: float) -> dict[float, int]:
 
 
 class Channels:
-    """The channels in one direction, each with as many tracks as its lines need to stay apart.
-
-    :param number: number of channels.
-    """
+    """The channels in one direction, each with as many tracks as its lines need to stay apart."""
 
     def __init__(self, number: int) -> None:
         self._wanted: list[dict[Hashable, tuple[float, float]]] = [{} for _ in range(number)]
@@ -168,11 +160,7 @@ Track = tuple[str, str, int]
 
 
 class Step(NamedTuple):
-    """A part of a route.
-
-    :param channel: number of the channel that it uses.
-    :param track: identifies the connections that share a track: those from one output, or to one node.
-    """
+    """A part of a route."""
 
     channel: int
     track: Track
@@ -189,11 +177,7 @@ class Route(NamedTuple):
 
 
 def route_of(ends: Ends, cells: Mapping[str, Cell], taken: Collection[Cell]) -> Route:
-    """Find the route of a connection.
-
-    :param cells: cells of the nodes.
-    :param taken: all cells that hold a node.
-    """
+    """Find the route of a connection."""
     source, target = cells[ends.source], cells[ends.target]
     if not ends.is_main:
         track = ("attached to", ends.target, 0)
@@ -298,13 +282,7 @@ Place = tuple[float, float]
 
 @dataclass(frozen=True)
 class StickyNote:
-    """A sticky note of a workflow.
-
-    :param text: its text, without the marks of headings and emphasis, and without empty lines.
-    :param colour: number of one of the :data:`NOTE_COLOURS` colours, from 1.
-    :param covered: the nodes in front of it.
-    :param place: position of its text, above the nodes.
-    """
+    """A sticky note of a workflow."""
 
     text: str
     colour: int
@@ -313,11 +291,7 @@ class StickyNote:
 
 
 def sticky_notes(nodes: Sequence[Any], places: Mapping[str, Place]) -> list[StickyNote]:
-    """Read the sticky notes that have a text, the largest first, so that it is behind the others.
-
-    :param nodes: nodes of the definition.
-    :param places: positions of the nodes that are drawn.
-    """
+    """Read the sticky notes that have a text, the largest first, so that it is behind the others."""
     found = (one for one in nodes if isinstance(one, dict) and one.get("type") == NOTE)
     sized = [_sized_note(one, places) for one in islice(found, MAX_NOTES)]
     return [note for _, note in sorted(sized, key=lambda one: -one[0]) if note.text]
@@ -387,11 +361,7 @@ Rectangle = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Box:
-    """A node, with its upper left corner.
-
-    :param model: the language model in its settings, if there is one.
-    :param tries: maximum number of tries until it succeeds.
-    """
+    """A node, with its upper left corner."""
 
     node: str
     kind: str
@@ -405,15 +375,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Line:
-    """A connection between two nodes.
-
-    :param path: path in the SVG.
-    :param is_main: whether items pass along it; the others attach a tool or a model, for example.
-    :param label: name of the output if the source has several; only the first connection of an output has it.
-    :param label_x: where the label begins.
-    :param label_y: where the connection below the label is.
-    :param label_width: width of the room for the label.
-    """
+    """A connection between two nodes."""
 
     source: str
     output: int
@@ -427,10 +389,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Note:
-    """A sticky note: an area behind nodes, and a text beside all nodes and connections.
-
-    :param colour: number of one of the editor's colours, from 1.
-    """
+    """A sticky note: an area behind nodes, and a text beside all nodes and connections."""
 
     text: str
     colour: int
@@ -440,14 +399,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Drawing:
-    """The drawing of a workflow.
-
-    :param boxes: the nodes in reading order, from left to right.
-    :param notes: the sticky notes; those behind others come first.
-    :param width: width of the drawing, in pixels.
-    :param left_out: number of nodes that it does not show.
-    :param has_more_lines: whether there are connections that it does not show.
-    """
+    """The drawing of a workflow."""
 
     boxes: Sequence[Box]
     lines: Sequence[Line]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, urlencode
+from zoneinfo import ZoneInfo, available_timezones
 
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.links.service import EXECUTION_PAGE, WORKFLOW_PAGE, page_url
@@ -39,11 +40,9 @@ Workflow = tuple[str, str]
 class TaskExecution:
     """The execution that a task instance runs, retries or waits for, or the last one that it did.
 
-    :param state: state of the task instance, as Airflow names it.
     :param known_at: when the task received the id of the execution.
-    :param started_at: when the execution began, if the task has told.
-    :param stopped_at: when the execution ended, if the task has told.
-    :param workflow_name: name of the workflow, if the task has told; otherwise empty.
+    :param started_at: when the execution began; this, its end and the name of its workflow are known only if the task
+        has told.
     """
 
     dag_id: str
@@ -148,13 +147,9 @@ class SearchError(ValueError):
 
 @dataclass(frozen=True)
 class Search:
-    """A search by the reader; an empty text finds everything.
+    """A search by the reader, whose zone is also that of the days in the plot; an empty text finds everything."""
 
-    :param given: the fields of the form.
-    :param zone: the time zone of the form, and of the days in the plot.
-    """
-
-    given: Mapping[str, str] = field(default_factory=dict)
+    form: Mapping[str, str] = field(default_factory=dict)
     state: str = ""
     workflow: str = ""
     dag: str = ""
@@ -164,57 +159,43 @@ class Search:
     page: int = 1
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> Search:
-        """Read the form of a page.
-
-        :raises SearchError: a moment cannot be understood.
-        """
-        zone = _zone(given.get("zone", ""))
-        page = given.get("page", "1")
+    def of(cls, form: Mapping[str, str]) -> Search:
+        """Read the form of a page."""
+        zone = ZoneInfo(form["zone"]) if form.get("zone") in _zones() else UTC
+        page = form.get("page", "1")
         return cls(
-            given={name: given[name] for name in ("state", "workflow", "dag", "from", "to", "zone") if given.get(name)},
-            state=given.get("state", ""),
-            workflow=given.get("workflow", "").strip().casefold(),
-            dag=given.get("dag", "").strip().casefold(),
-            since=_moment(given, "from", zone),
-            until=_moment(given, "to", zone),
+            form={name: form[name] for name in ("state", "workflow", "dag", "from", "to", "zone") if form.get(name)},
+            state=form.get("state", ""),
+            workflow=form.get("workflow", "").strip().casefold(),
+            dag=form.get("dag", "").strip().casefold(),
+            since=_moment(form, "from", zone),
+            until=_moment(form, "to", zone),
             zone=zone,
             page=int(page) if page.isascii() and page.isdecimal() and len(page) < 10 else 1,
         )
 
-    def finds(self, one: TaskExecution, name: str) -> bool:
-        """Whether the search finds an execution.
-
-        :param name: name of its workflow, if that is known.
-        """
+    def finds(self, execution: TaskExecution, workflow_name: str) -> bool:
+        """Whether the search finds an execution."""
         return (
-            self.state in {"", str(one.state).lower()}
-            and (self.workflow in name.casefold() or self.workflow in one.address.workflow_id.casefold())
-            and self.dag in one.dag_id.casefold()
-            and (self.since is None or self.since <= one.began_at)
-            and (self.until is None or one.began_at <= self.until)
+            self.state in {"", str(execution.state).lower()}
+            and (self.workflow in workflow_name.casefold() or self.workflow in execution.address.workflow_id.casefold())
+            and self.dag in execution.dag_id.casefold()
+            and (self.since is None or self.since <= execution.began_at)
+            and (self.until is None or execution.began_at <= self.until)
         )
 
     def address(self, **changed: str | int) -> str:
         """Return the address of the same search with other values of some fields, relative to the page."""
-        return f"?{urlencode({**self.given, **changed})}"
-
-
-def _zone(name: str) -> tzinfo:
-    from zoneinfo import ZoneInfo
-
-    return ZoneInfo(name) if name in _zones() else UTC
+        return f"?{urlencode({**self.form, **changed})}"
 
 
 @cache
 def _zones() -> Collection[str]:
-    import zoneinfo
-
-    return zoneinfo.available_timezones()
+    return available_timezones()
 
 
-def _moment(given: Mapping[str, str], name: str, zone: tzinfo) -> datetime | None:
-    text = given.get(name, "").strip()
+def _moment(form: Mapping[str, str], name: str, zone: tzinfo) -> datetime | None:
+    text = form.get(name, "").strip()
     if not text:
         return None
     try:
@@ -226,15 +207,17 @@ def _moment(given: Mapping[str, str], name: str, zone: tzinfo) -> datetime | Non
 
 
 class Usual(NamedTuple):
-    """The durations of the latest successful executions of a workflow, in seconds.
-
-    :param number: number of these executions.
-    """
+    """The durations, in seconds, of a number of the latest successful executions of a workflow."""
 
     median: float
     shortest: float
     longest: float
     number: int
+
+    @classmethod
+    def of(cls, seconds: Sequence[float]) -> Usual:
+        """Sum up durations."""
+        return cls(statistics.median(seconds), min(seconds), max(seconds), len(seconds))
 
     def verdict(self, seconds: float) -> str:
         """Say why a duration is unusual, if it is."""
@@ -244,10 +227,7 @@ class Usual(NamedTuple):
 
 
 class WorkflowView(NamedTuple):
-    """A workflow in a comparison.
-
-    :param label: its name, or its id if the name is unknown.
-    """
+    """A workflow in a comparison, by its name, or its id if the name is unknown."""
 
     label: str
     server: str
@@ -273,8 +253,7 @@ class Day(NamedTuple):
 class ExecutionsView:
     """The result of a search among the executions that the user may read.
 
-    :param readable: all executions that the user may read, the latest first.
-    :param names: the known names of workflows.
+    :param readable: all that the user may read, the latest first.
     :param place: the DAG or the DAG run that the page shows; empty if it shows all.
     :param limit: the period that the page covers, in a sentence.
     :param lacks: what could not be read of Airflow's database, in sentences.
@@ -287,14 +266,14 @@ class ExecutionsView:
     limit: str = ""
     lacks: Sequence[str] = ()
 
-    def name_of(self, one: TaskExecution) -> str:
+    def name_of(self, execution: TaskExecution) -> str:
         """Return the name of an execution's workflow; empty if it is unknown."""
-        return self.names.get(one.workflow, "")
+        return self.names.get(execution.workflow, "")
 
     @cached_property
     def found(self) -> list[TaskExecution]:
         """The executions that the search finds, the latest first."""
-        return [one for one in self.readable if self.search.finds(one, self.name_of(one))]
+        return [execution for execution in self.readable if self.search.finds(execution, self.name_of(execution))]
 
     @property
     def pages(self) -> int:
@@ -314,41 +293,44 @@ class ExecutionsView:
     @property
     def states(self) -> list[str]:
         """The states that can be searched for."""
-        return sorted({str(one.state).lower() for one in self.readable} | {self.search.state} - {""})
+        return sorted({str(execution.state).lower() for execution in self.readable} | {self.search.state} - {""})
 
     @property
     def workflows(self) -> list[str]:
         """The workflows that can be searched for: their names, or their ids if the names are unknown."""
-        return sorted({self.name_of(one) or one.address.workflow_id for one in self.readable})
+        return sorted({self.name_of(execution) or execution.address.workflow_id for execution in self.readable})
 
     @property
     def dags(self) -> list[str]:
         """The DAGs that can be searched for."""
-        return sorted({one.dag_id for one in self.readable})
+        return sorted({execution.dag_id for execution in self.readable})
 
     @property
     def servers(self) -> int:
         """The number of servers of the executions."""
-        return len({one.address.base_url for one in self.readable})
+        return len({execution.address.base_url for execution in self.readable})
 
     def number(self, outcome: str) -> int:
         """Return how many of the executions found have an outcome."""
-        return sum(one.outcome == outcome for one in self.found)
+        return sum(execution.outcome == outcome for execution in self.found)
 
     @cached_property
     def usual(self) -> Mapping[Workflow, Usual]:
         """The usual duration of each workflow, regardless of the search."""
         durations: dict[Workflow, list[float]] = {}
-        for one in self.readable:
-            if one.outcome == "succeeded" and one.seconds is not None:
-                durations.setdefault(one.workflow, []).append(one.seconds)
-        return {workflow: _usual(values[:USUAL_OF]) for workflow, values in durations.items()}
+        for execution in self.readable:
+            if execution.outcome == "succeeded" and execution.seconds is not None:
+                durations.setdefault(execution.workflow, []).append(execution.seconds)
+        return {workflow: Usual.of(seconds[:USUAL_OF]) for workflow, seconds in durations.items()}
 
     @property
     def most_run(self) -> list[WorkflowView]:
         """The workflows with the most executions found."""
-        count = Counter(one.workflow for one in self.found).most_common(LARGEST)
-        return [WorkflowView(self.names.get(one) or one[1], one[0], self.usual.get(one)) for one, _ in count]
+        most_common = Counter(execution.workflow for execution in self.found).most_common(LARGEST)
+        return [
+            WorkflowView(self.names.get((server, id_)) or id_, server, self.usual.get((server, id_)))
+            for (server, id_), _ in most_common
+        ]
 
     @cached_property
     def days(self) -> Sequence[Day]:
@@ -356,18 +338,14 @@ class ExecutionsView:
         if not self.found:
             return ()
         by_date: dict[date, list[TaskExecution]] = {}
-        for one in self.found:
-            by_date.setdefault(one.began_at.astimezone(self.search.zone).date(), []).append(one)
-        last = max(by_date)
-        return [_day(on, by_date.get(on, ())) for on in (last - timedelta(days=DAYS - 1 - at) for at in range(DAYS))]
+        for execution in self.found:
+            by_date.setdefault(execution.began_at.astimezone(self.search.zone).date(), []).append(execution)
+        dates = [max(by_date) - timedelta(days=before) for before in reversed(range(DAYS))]
+        return [_day(on, by_date.get(on, [])) for on in dates]
 
 
-def _usual(seconds: Sequence[float]) -> Usual:
-    return Usual(statistics.median(seconds), min(seconds), max(seconds), len(seconds))
-
-
-def _day(on: date, executions: Iterable[TaskExecution]) -> Day:
-    known = list(executions)
-    succeeded, failed = (sum(one.outcome == outcome for one in known) for outcome in ("succeeded", "failed"))
-    seconds = [one.seconds for one in known if one.seconds is not None]
-    return Day(on, succeeded, failed, len(known) - succeeded - failed, _usual(seconds) if seconds else None)
+def _day(on: date, executions: Sequence[TaskExecution]) -> Day:
+    outcomes = Counter(execution.outcome for execution in executions)
+    seconds = [execution.seconds for execution in executions if execution.seconds is not None]
+    usual = Usual.of(seconds) if seconds else None
+    return Day(on, outcomes["succeeded"], outcomes["failed"], outcomes["other"], usual)

@@ -1,7 +1,4 @@
-"""Render the pages as HTML. They load files from the same origin only.
-
-Render the pages of connections, and of the executions that tasks have started or waited for.
-"""
+"""Render the pages as HTML. They load files from the same origin only."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import cache
 from importlib.resources import files
 from posixpath import dirname
 from typing import TYPE_CHECKING, Any
@@ -57,10 +54,7 @@ _PLACE = "airflow_provider_service._core.pages"
 
 @dataclass(frozen=True)
 class Part:
-    """The part of a page that changes.
-
-    :param version: changes with the part.
-    """
+    """The part of a page that changes, and a version that changes with it."""
 
     html: str
     version: str
@@ -72,11 +66,11 @@ def drawn(seen: ExecutionReading) -> ExecutionReading:
         return seen
     with COMPUTING:
         template = _environment().get_template("nodes.html.jinja")
-        return replace(seen, html=template.render(view=seen.view, sub_url=partial(_sub_url, seen.base_url)))
 
+        def sub_url(execution: SubExecution) -> str:
+            return "" if seen.base_url is None else execution_url(seen.base_url, *execution)
 
-def _sub_url(base_url: str | None, execution: SubExecution) -> str:
-    return "" if base_url is None else execution_url(base_url, *execution)
+        return replace(seen, html=template.render(view=seen.view, sub_url=sub_url))
 
 
 def task_part(
@@ -87,15 +81,9 @@ def task_part(
     root: str = "",
     problem: str | None = None,
 ) -> Part:
-    """Render the known state of a task instance's execution.
-
-    :param seen: the execution with its rendered nodes; None if there is none.
-    :param why_hidden: why it may not be shown.
-    :param root: path below which the pages are.
-    :param problem: why the task could not start an execution, if it is known.
-    """
+    """Render the known state of a task instance's execution, unless there is none, or it may not be shown."""
     if seen is not None and why_hidden is not None:
-        nameless = replace(task, attempts=[replace(one, execution_id=None) for one in task.attempts])
+        nameless = replace(task, attempts=[replace(attempt, execution_id=None) for attempt in task.attempts])
         return rendered_part(
             "hidden.html.jinja", task=nameless, reason=why_hidden, follow=follow_seconds(task, ExecutionReading())
         )
@@ -118,8 +106,7 @@ def packed(html: str) -> bytes:
 def page(part: Part, title: str, root: str, *, takes: str = "") -> str:
     """Render a whole page.
 
-    :param root: path below which its files are.
-    :param takes: name of the field in its address for a choice made in Airflow: ``zone`` or ``try_number``.
+    :param takes: the field in its address for a choice made in Airflow: ``zone`` or ``try_number``.
     """
     from markupsafe import Markup
 
@@ -130,7 +117,7 @@ def page(part: Part, title: str, root: str, *, takes: str = "") -> str:
             part=Markup(part.html),  # noqa: S704 - the part was escaped when it was rendered
             title=title,
             takes=takes,
-            addresses={name: address(name, root) for name in ASSETS},
+            addresses={name: f"{root}/assets/{assets_version()}/{name}" for name in ASSETS},
         )
     )
 
@@ -139,14 +126,6 @@ def page(part: Part, title: str, root: str, *, takes: str = "") -> str:
 def asset(name: str) -> bytes:
     """Read a file that pages load."""
     return files(_PLACE).joinpath("assets", name).read_bytes()
-
-
-def address(name: str, root: str) -> str:
-    """Return the path at which a page finds a file.
-
-    :param root: path below which the files are.
-    """
-    return f"{root}/assets/{assets_version()}/{name}"
 
 
 @cache
@@ -164,11 +143,9 @@ def rendered_part(template: str, **values: Any) -> Part:
 
 @cache
 def _environment() -> Environment:
-    from jinja2 import FunctionLoader
+    from jinja2 import PackageLoader
 
-    environment = template_environment(
-        FunctionLoader(lambda name: files(_PLACE).joinpath("templates", name).read_text(encoding="utf-8"))
-    )
+    environment = template_environment(PackageLoader(_PLACE, "templates"))
     environment.filters.update(
         duration=duration,
         moment=_moment,
@@ -180,7 +157,7 @@ def _environment() -> Environment:
         did=_did,
         edges=_edges,
         label=_label,
-        tries=_tries,
+        tries="up to {} tries".format,  # the service does not record the actual number
         quote=lambda text: quote(text, safe=""),
         css=lambda state: str(state).replace(" ", "-"),
     )
@@ -252,13 +229,8 @@ def _edges(view: ExecutionView) -> list[tuple[Line, int | None, bool]]:
 def _label(node: NodeView | None, box: Box, state: str) -> str:
     """Return the accessible name of a node. It begins with the visible text, so that voice control recognizes it."""
     seen = " ".join(filter(None, (box.node, _did(node))))
-    parts = seen, "" if seen.endswith(state) else state, _tries(box.tries) if box.tries > 1 else ""
+    parts = seen, "" if seen.endswith(state) else state, f"up to {box.tries} tries" if box.tries > 1 else ""
     return ", ".join(filter(None, parts))
-
-
-def _tries(most: int) -> str:
-    """Say how often the service tries a node; it does not record the actual number of tries."""
-    return f"up to {most} tries"
 
 
 # Signs of the states of Airflow's task instances; below, those of the grades of an examination.
@@ -278,19 +250,12 @@ _GRADES = {"FAIL": ("✕", "failed"), "note": ("!", "note"), "skip": ("?", "not 
 
 
 def executions_part(view: ExecutionsView, *, airflow: str, problem: str = "") -> Part:
-    """Render the result of a search for executions.
-
-    :param airflow: path below which Airflow's own pages are.
-    :param problem: why the search is impossible.
-    """
+    """Render the result of a search for executions; ``airflow`` is the path below which Airflow's own pages are."""
     return _part("executions.html.jinja", view=view, airflow=airflow, problem=problem)
 
 
 def connection_part(view: ConnectionView, *, airflow: str) -> Part:
-    """Render the page of a connection.
-
-    :param airflow: path below which Airflow's own pages are.
-    """
+    """Render the page of a connection."""
     notes = {"of_all": OF_ALL, "no_waits": NO_WAITS, "no_runs": NO_RUNS, "last_heartbeat": last_heartbeat}
     return _part("connection.html.jinja", view=view, verdict=verdict(view.findings), airflow=airflow, **notes)
 
@@ -299,8 +264,8 @@ def connections_part(
     connections: Sequence[str], verdicts: Mapping[str, Verdict | None], lacks: Sequence[str] = ()
 ) -> Part:
     """Render the list of connections, each with the verdict of its examination, or None if that is not known yet."""
-    shown = [(one, quote(one, safe=""), one in verdicts, verdicts.get(one)) for one in connections]
-    under_way = sum(one is None for one in verdicts.values())
+    shown = [(conn_id, quote(conn_id, safe=""), conn_id in verdicts, verdicts.get(conn_id)) for conn_id in connections]
+    under_way = list(verdicts.values()).count(None)
     return _part("connections.html.jinja", connections=shown, under_way=under_way, lacks=lacks)
 
 

@@ -1,8 +1,7 @@
-"""A page's view of a task instance of Airflow, and how often the page refreshes.
+"""A page's view of a task instance of Airflow, how often it refreshes, and whether it may show an execution.
 
-Decide whether a task's page may show an execution: only if the task has provably started it or waits for it.
-
-The link that leads the page to the execution is an XCom, which users may write, so it proves nothing.
+It may only show one that the task has provably started or waits for. The link that leads the page to the execution is
+an XCom, which users may write, so it proves nothing.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from urllib.parse import quote
 from airflow_provider_service._core.pages.reading import ExecutionReading
 
 if TYPE_CHECKING:
-    from airflow_provider_service._core.pages.execution_view import ExecutionView
     from airflow_provider_service._core.runs.attempt import RunKey
+    from airflow_provider_service._core.runs.searching import RunKey
 
 
 #: Seconds until a page refreshes: for an execution that runs, for one that sleeps or cannot be read, and for a task
@@ -30,12 +29,7 @@ _ENDED = frozenset({"success", "failed", "skipped", "removed", "upstream_failed"
 
 @dataclass(frozen=True)
 class AttemptView:
-    """An attempt of the task.
-
-    :param state: its state, as Airflow names it.
-    :param execution_id: the execution that it waits for or has waited for, if that is known.
-    :param reason: why it failed, if that was kept.
-    """
+    """An attempt of the task, with the execution that it waits or waited for, and why it failed, if known."""
 
     number: int
     state: str | None
@@ -56,15 +50,9 @@ class AttemptView:
 class TaskView:
     """An attempt of a task instance, usually the latest.
 
-    :param state: state of the attempt.
     :param is_ours: whether the task uses the service at all.
-    :param service_conn_id: id of its connection, if that is known.
-    :param execution_id: the execution that the attempt waits for or has waited for.
-    :param execution_url: page of the execution.
-    :param workflow_url: page of the workflow.
     :param attempts: all attempts, the latest first.
     :param number: number of the attempt; None for the latest.
-    :param reason: why the attempt failed, if that was kept.
     :param lacks: what could not be read of Airflow's database, in sentences.
     """
 
@@ -86,26 +74,28 @@ class TaskView:
     @property
     def is_latest(self) -> bool:
         """Whether it is the latest attempt."""
-        return self.number is None or self.number == max((one.number for one in self.attempts), default=self.number)
+        numbers = [attempt.number for attempt in self.attempts]
+        return self.number is None or self.number == max(numbers, default=self.number)
 
     @property
     def sharing(self) -> Sequence[int]:
         """The attempts with the same execution, if there are several: later ones have resumed it, for example."""
-        numbers = sorted(one.number for one in self.attempts if one.execution_id == self.execution_id)
-        return numbers if self.execution_id is not None and len(numbers) > 1 else ()
+        sharing = sorted(attempt.number for attempt in self.attempts if attempt.execution_id == self.execution_id)
+        return sharing if self.execution_id is not None and len(sharing) > 1 else ()
 
     def started_by(self, number: int | None) -> TaskView:
         """Return this view, in which the attempt that has started the execution has it, if that attempt is known."""
-        attempts = [
-            replace(one, execution_id=one.execution_id or self.execution_id) if one.number == number else one
-            for one in self.attempts
-        ]
+        attempts = []
+        for attempt in self.attempts:
+            if attempt.number == number and not attempt.execution_id:
+                attempt = replace(attempt, execution_id=self.execution_id)
+            attempts.append(attempt)
         return replace(self, attempts=attempts)
 
     @property
     def path(self) -> str:
         """The path of the attempt's page in Airflow, which shows its log, below that of Airflow."""
-        dag, run, task = (quote(one, safe="") for one in (self.dag_id, self.run_id, self.task_id))
+        dag, run, task = (quote(id_, safe="") for id_ in (self.dag_id, self.run_id, self.task_id))
         mapped = f"/mapped/{self.map_index}" if self.map_index >= 0 else ""
         attempt = "" if self.is_latest else f"?try_number={self.number}"
         return f"/dags/{dag}/runs/{run}/tasks/{task}{mapped}{attempt}"
@@ -132,10 +122,6 @@ def follow_seconds(task: TaskView, seen: ExecutionReading | None) -> int | None:
     return SLEEPING_SECONDS if view.state == "waiting" else RUNNING_SECONDS
 
 
-_OTHER_WORKFLOW = "it belongs to another workflow than the link says"
-_OTHER_TASK = "another task run has started it"
-_NO_KEY = "it does not carry the run key of this task"
-_NOT_SHOWN, _KEYLESS = "its data does not show what started it", "such executions carry no run key"
 _NO_STATE = (
     "and the state that Airflow 3.3 and newer keep of this task does not name it together with the workflow that the "
     "task runs"
@@ -146,8 +132,7 @@ _NO_STATE = (
 class Evidence:
     """What Airflow knows about a task instance and users cannot write, with the exception of ``saved``.
 
-    :param run_key: the key in the calls of the task.
-    :param execution_id: the execution that the task's arguments name, to wait for, stop or retry; None if they do not.
+    :param execution_id: the execution that the task's arguments name, to wait for, stop or retry.
     :param workflows: id and name of the workflow in the task's arguments.
     :param saved: ids of the executions and their workflows that the task has saved in its state (Airflow 3.3 and
         newer). Users who may edit the task instance may write them, too.
@@ -159,34 +144,26 @@ class Evidence:
     saved: Collection[tuple[str, str]] = ()
 
     def why_hidden(self, seen: ExecutionReading, workflow_id: str) -> str | None:
-        """Say why an execution may not be shown; None if it is the task's own, or was not read at all.
-
-        :param seen: the execution.
-        :param workflow_id: id of its workflow according to the link.
-        """
+        """Say why an execution may not be shown; None if it is the task's own, or was not read at all."""
         view = seen.view
         if view is None:
             return None
         if view.workflow_id not in (workflow_id, None):
-            return _OTHER_WORKFLOW
+            return "it belongs to another workflow than the link says"
         tag, is_shown = seen.call or (None, False)
-        if self.run_key.attempt_of(tag) is not None or self._was_told(view):
+        is_named = self.execution_id is not None and self.execution_id in (view.execution_id, view.retry_of)
+        if self.run_key.attempt_of(tag) is not None or is_named:
             return None
         if tag is not None:
-            return _OTHER_TASK
+            return "another task run has started it"
         if view.mode == "webhook" and is_shown:
-            return _NO_KEY
-        if self._has_saved(view):
+            return "it does not carry the run key of this task"
+        is_own_workflow = view.workflow_id in self.workflows or view.workflow_name in self.workflows
+        if is_own_workflow and (view.execution_id, view.workflow_id) in self.saved:
             return None
-        return f"{_KEYLESS if is_shown else _NOT_SHOWN}, {_NO_STATE}"
+        why = "such executions carry no run key" if is_shown else "its data does not show what started it"
+        return f"{why}, {_NO_STATE}"
 
     def started_by(self, seen: ExecutionReading) -> int | None:
         """Return the number of the attempt that has started an execution, if its call shows that."""
         return self.run_key.attempt_of(seen.call.tag if seen.call else None)
-
-    def _was_told(self, view: ExecutionView) -> bool:
-        return self.execution_id is not None and self.execution_id in (view.execution_id, view.retry_of)
-
-    def _has_saved(self, view: ExecutionView) -> bool:
-        is_own_workflow = view.workflow_id in self.workflows or view.workflow_name in self.workflows
-        return is_own_workflow and (view.execution_id, view.workflow_id) in self.saved
