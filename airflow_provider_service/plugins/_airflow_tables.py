@@ -93,14 +93,10 @@ _known: OrderedDict[tuple[Any, str], dict[str, Any]] = OrderedDict()
 
 
 class Executions(NamedTuple):
-    """Executions of tasks.
-
-    :param is_complete: whether there are no earlier ones.
-    :param lacks: what could not be read, in sentences.
-    """
+    """Executions of tasks, and what could not be read, in sentences."""
 
     known: list[TaskExecution]
-    is_complete: bool
+    is_complete: bool  # whether there are no earlier ones
     lacks: tuple[str, ...] = ()
 
 
@@ -119,10 +115,7 @@ def _session() -> AbstractContextManager[Session]:
 
 @contextmanager
 def _noting(lacks: list[str], what: str, session: Session) -> Iterator[None]:
-    """Note that something cannot be read, instead of failing.
-
-    :param what: says what the page does not show.
-    """
+    """Note what a page does not show because something cannot be read, instead of failing."""
     try:
         yield
     except (SQLAlchemyError, ImportError, AttributeError, TypeError) as error:  # no such table, column or model
@@ -138,37 +131,28 @@ def _owned(model: Any, ti: Any) -> list[ColumnElement[bool]]:
 
 
 def connections(readable: Callable[[list[str]], Collection[str]], lacks: list[str]) -> list[str]:
-    """List the ids of the connections to the service in the database.
-
-    :param readable: selects the ids that the user may see.
-    :param lacks: gets what could not be read.
-    """
-    found: list[str] = []
+    """List the ids of the connections to the service in the database, of those that ``readable`` selects."""
+    ids: list[str] = []
     with _session() as session, _noting(lacks, "Connections are not shown", session):
         ours = select(Connection.conn_id).where(Connection.conn_type.in_(KEY_HEADERS)).order_by(Connection.conn_id)
-        found = [str(one) for one in session.scalars(ours)]
-    allowed = readable(found) if found else ()
-    return [one for one in found if one in allowed][:MAX_CONNECTIONS]
+        ids = [str(id_) for id_ in session.scalars(ours)]
+    allowed = readable(ids) if ids else ()
+    return [id_ for id_ in ids if id_ in allowed][:MAX_CONNECTIONS]
 
 
 def waits(lacks: list[str]) -> list[Waits]:
-    """Count the waiting triggers by kind and host, for all connections: a trigger's arguments are encrypted.
-
-    :param lacks: gets what could not be read.
-    """
-    found: Iterable[Any] = ()
+    """Count the waiting triggers by kind and host, for all connections: a trigger's arguments are encrypted."""
+    rows: Iterable[Any] = ()
     with _session() as session, _noting(lacks, "Waits in triggerers are not shown", session):
         columns = (Trigger.classpath, Job.hostname, Job.latest_heartbeat)
-        found = session.execute(
+        rows = session.execute(
             select(*columns, func.count())
             .outerjoin(Job, Job.id == Trigger.triggerer_id)
             .where(Trigger.classpath.startswith(_TRIGGERS, autoescape=True))
             .group_by(*columns, Trigger.triggerer_id)
             .order_by(*columns)
         ).all()
-    return [
-        Waits(str(path).rpartition(".")[2], int(number), host, heartbeat) for path, host, heartbeat, number in found
-    ]
+    return [Waits(str(path).rpartition(".")[2], int(number), host, seen_at) for path, host, seen_at, number in rows]
 
 
 def executions(dag_id: str | None = None, run_id: str | None = None) -> Executions:
@@ -176,9 +160,6 @@ def executions(dag_id: str | None = None, run_id: str | None = None) -> Executio
 
     The links of the tasks, which are XComs, lead to them. The primary key of XComs begins with the id of the DAG run,
     and the query excludes ids below a limit, so that it reads no more rows as the database grows.
-
-    :param dag_id: id of the only DAG to read; None for all.
-    :param run_id: id of its only run to read; None for all.
     """
     lacks: list[str] = []
     known: list[TaskExecution] = []
@@ -188,16 +169,15 @@ def executions(dag_id: str | None = None, run_id: str | None = None) -> Executio
             runs = _narrowed(select(DagRun.id), DagRun, dag_id, run_id).order_by(DagRun.id.desc())
             oldest = session.scalar(runs.offset(MAX_DAG_RUNS - 1).limit(1))
             links = _pushed_by_tasks(ServiceExecutionLink().xcom_key, dag_id, run_id, oldest or 0)
-            found = session.execute(links.limit(MAX_EXECUTIONS + 1)).all()
-            is_complete = oldest is None and len(found) <= MAX_EXECUTIONS
-            known = list(_read(found[:MAX_EXECUTIONS]))
+            rows = session.execute(links.limit(MAX_EXECUTIONS + 1)).all()
+            is_complete = oldest is None and len(rows) <= MAX_EXECUTIONS
+            known = list(_read(rows[:MAX_EXECUTIONS]))
         if known:
             with _noting(lacks, "The executions' own times are not shown", session):
-                facts = _pushed_by_tasks(EXECUTION_KEY, dag_id, run_id, min(row.dag_run_id for row in found))
-                told = session.execute(facts.limit(MAX_EXECUTIONS + 1)).all()
-                values = {tuple(row[:4]): _xcom(row.value) for row in told}
-                known = [one.told(values.get((one.dag_id, one.task_id, one.run_id, one.map_index))) for one in known]
-    known.sort(key=lambda one: one.began_at, reverse=True)
+                facts = _pushed_by_tasks(EXECUTION_KEY, dag_id, run_id, min(row.dag_run_id for row in rows))
+                values = {tuple(row[:4]): _xcom(row.value) for row in session.execute(facts.limit(MAX_EXECUTIONS + 1))}
+                known = [execution.told(values.get(_key(execution))) for execution in known]
+    known.sort(key=lambda execution: execution.began_at, reverse=True)
     return Executions(known, is_complete, tuple(lacks))
 
 
@@ -239,55 +219,47 @@ def _xcom(stored: object) -> Any:
 
 
 def latest_runs(known: Iterable[TaskExecution], base_url: str) -> list[TaskExecution]:
-    """Select the executions on a server that tasks have started or found lately, with any connection, the latest first.
-
-    :param known: the latest executions, on all servers.
-    :param base_url: the server's address, without a trailing slash.
-    """
+    """Select the executions on a server that tasks have started or found lately, the latest first."""
     since = clock().utcnow() - LOOK_BACK
-    runs = [one for one in known if one.address.base_url == base_url and one.known_at > since]
-    return sorted(runs, key=lambda one: one.known_at, reverse=True)
+    runs = [run for run in known if run.address.base_url == base_url and run.known_at > since]
+    return sorted(runs, key=lambda run: run.known_at, reverse=True)
 
 
 def workflow_names(executions: Iterable[TaskExecution], lacks: list[str]) -> dict[Workflow, str]:
-    """Find the newest known name of each workflow: what a task has told, or else the argument of one that runs it.
-
-    :param executions: the latest first.
-    :param lacks: gets what could not be read.
-    """
+    """Find the newest known name of each workflow: what a task has told, or else the argument of one that runs it."""
     executions = list(executions)
     names: dict[Workflow, str] = {}
-    for one in executions:
-        if one.workflow_name:
-            names.setdefault(one.workflow, one.workflow_name)
+    for execution in executions:
+        if execution.workflow_name:
+            names.setdefault(execution.workflow, execution.workflow_name)
     # The latest instance of each task, since tasks of other kinds, such as sensors, do not name the workflow.
     latest: dict[tuple[Workflow, str, str], TaskExecution] = {}
-    for one in executions:
-        if one.workflow not in names and len(latest) < MAX_NAMES:
-            latest.setdefault((one.workflow, one.dag_id, one.task_id), one)
+    for execution in executions:
+        if execution.workflow not in names and len(latest) < MAX_NAMES:
+            latest.setdefault((execution.workflow, execution.dag_id, execution.task_id), execution)
     if not latest:
         return names
     arguments: dict[tuple[Any, ...], Any] = {}
     with _session() as session, _noting(lacks, "Some names of workflows are not shown", session):
         key = [getattr(TaskInstance, name) for name in _KEY]
-        wanted = [tuple(getattr(one, name) for name in _KEY) for one in latest.values()]
-        fields = select(*key, RenderedFields.rendered_fields).join(
-            TaskInstance, and_(*_owned(RenderedFields, TaskInstance))
-        )
-        arguments = {tuple(row[:4]): row[4] for row in session.execute(fields.where(tuple_(*key).in_(wanted)))}
-    for one in latest.values():
-        given = arguments.get(tuple(getattr(one, name) for name in _KEY))
-        name = given.get("workflow_name") if isinstance(given, dict) else None
+        keys = [_key(execution) for execution in latest.values()]
+        owner = and_(*_owned(RenderedFields, TaskInstance))
+        fields = select(*key, RenderedFields.rendered_fields).join(TaskInstance, owner)
+        arguments = {tuple(row[:4]): row[4] for row in session.execute(fields.where(tuple_(*key).in_(keys)))}
+    for execution in latest.values():
+        rendered = arguments.get(_key(execution))
+        name = rendered.get("workflow_name") if isinstance(rendered, dict) else None
         if isinstance(name, str) and name:
-            names.setdefault(one.workflow, name)
+            names.setdefault(execution.workflow, name)
     return names
 
 
-def find(dag_id: str, run_id: str, task_id: str, map_index: int, attempt: int | None = None) -> Found | None:
-    """Read a task instance; None if there is no such task instance, or no such attempt of it.
+def _key(execution: TaskExecution) -> tuple[Any, ...]:
+    return tuple(getattr(execution, name) for name in _KEY)
 
-    :param attempt: number of the attempt to show; None for the latest.
-    """
+
+def find(dag_id: str, run_id: str, task_id: str, map_index: int, attempt: int | None = None) -> Found | None:
+    """Read a task instance; None if there is no such task instance, or no such attempt of it."""
     key = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": map_index}
     with _session() as session:
         return _find(session, key, attempt)
@@ -310,11 +282,13 @@ def _find(session: Session, key: dict[str, Any], number: int | None) -> Found | 
     with _noting(lacks, "Earlier attempts are not shown", session):
         rows += _earlier(session, key, ti.try_number)
     attempts = [_attempt(*row, facts.get(row[0], {})) for row in rows]
-    shown = next((one for one in attempts if number in (None, one.number)), None)
+    shown = next((attempt for attempt in attempts if number in (None, attempt.number)), None)
     if shown is None:
         return None
-    arguments, address = _arguments(session, ti, lacks), _address(facts.get(shown.number, {}))
-    saved = frozenset((one.execution_id, one.workflow_id) for one in map(_address, kept.values()) if one is not None)
+    arguments = _arguments(session, ti, lacks)
+    address = read_execution_url(facts.get(shown.number, {}).get("execution"))
+    earlier = [read_execution_url(attempt.get("execution")) for attempt in kept.values()]
+    saved = frozenset((known.execution_id, known.workflow_id) for known in earlier if known is not None)
     evidence = _evidence(session, ti, key, arguments, saved, lacks)
     view = TaskView(
         **key,
@@ -324,7 +298,7 @@ def _find(session: Session, key: dict[str, Any], number: int | None) -> Found | 
         execution_id=shown.execution_id,
         execution_url=page_url(address.base_url, EXECUTION_PAGE, *address[1:]) if address else None,
         workflow_url=page_url(address.base_url, WORKFLOW_PAGE, address.workflow_id) if address else None,
-        attempts=tuple(one for one in attempts if one.number),  # before the first attempt, there is none to show
+        attempts=tuple(attempt for attempt in attempts if attempt.number),  # none before the first has begun
         number=shown.number,
         reason=shown.reason,
         lacks=tuple(lacks),
@@ -335,7 +309,7 @@ def _find(session: Session, key: dict[str, Any], number: int | None) -> Found | 
 def _attempt(
     number: int, state: str | None, began: datetime | None, ended: datetime | None, facts: Mapping[str, str]
 ) -> AttemptView:
-    address, reason = _address(facts), facts.get("reason")
+    address, reason = read_execution_url(facts.get("execution")), facts.get("reason")
     return AttemptView(
         number,
         state,
@@ -344,10 +318,6 @@ def _attempt(
         execution_id=address.execution_id if address else None,
         reason=reason[:MAX_REASON_CHARS] if reason else None,
     )
-
-
-def _address(facts: Mapping[str, str]) -> ExecutionAddress | None:
-    return read_execution_url(facts.get("execution"))
 
 
 def _pushed(session: Session, ti: Any) -> dict[str, str]:
@@ -374,13 +344,8 @@ def _evidence(
         state = _state(session, key, STATE_KEY)
         if isinstance(state, dict) and state.get("key") == key_of(ti, run).task:
             saved |= {(str(state.get("execution_id")), str(state.get("workflow_id")))}
-    workflows = (arguments.get("workflow_id"), arguments.get("workflow_name"))
-    return Evidence(
-        run_key=key_of(ti, run),
-        execution_id=arguments.get("execution_id"),
-        workflows=tuple(filter(None, workflows)),
-        saved=saved,
-    )
+    workflows = tuple(filter(None, (arguments.get("workflow_id"), arguments.get("workflow_name"))))
+    return Evidence(key_of(ti, run), arguments.get("execution_id"), workflows, saved)
 
 
 def _run_of(session: Session, ti: Any) -> Any:
@@ -393,9 +358,9 @@ def _state(session: Session, key: dict[str, Any], name: str) -> Any:
         return None
     *task, (_, map_index) = key.items()
     index = "map_index" if hasattr(TaskState, "map_index") else "region_index"  # the latter from Airflow 3.4 on
-    found = session.scalar(select(TaskState.value).filter_by(**dict(task), **{index: map_index}, key=name))
+    stored = session.scalar(select(TaskState.value).filter_by(**dict(task), **{index: map_index}, key=name))
     try:
-        return json.loads(found or "null")
+        return json.loads(stored or "null")
     except (ValueError, RecursionError):
         return None
 
@@ -403,7 +368,7 @@ def _state(session: Session, key: dict[str, Any], name: str) -> Any:
 def _earlier(session: Session, key: dict[str, Any], latest: int) -> list[tuple[int, str | None, Any, Any]]:
     """Read the number, state, start and end of the earlier attempts, the latest first."""
     model = TaskInstance if _ATTEMPTS_ARE_INSTANCES else TaskInstanceHistory
-    found = session.execute(
+    rows = session.execute(
         select(model.try_number, model.state, model.start_date, model.end_date)
         .filter_by(**key)
         .where(model.try_number != latest)
@@ -411,7 +376,7 @@ def _earlier(session: Session, key: dict[str, Any], latest: int) -> list[tuple[i
         .limit(MAX_ATTEMPTS)
         .execution_options(include_all_attempts=True)  # of Airflow 3.4
     )
-    return [(number, _text(state), start, end) for number, state, start, end in found]
+    return [(number, _text(state), start, end) for number, state, start, end in rows]
 
 
 def _arguments(session: Session, ti: Any, lacks: list[str]) -> dict[str, str | None]:
@@ -423,12 +388,11 @@ def _arguments(session: Session, ti: Any, lacks: list[str]) -> dict[str, str | N
         fields = {}
         with _noting(lacks, "The arguments of the task are not known", session):
             fields = _declared_once(session, ti)
-    return {name: _rendered(fields[name]) for name in _ARGUMENTS if name in fields}
-
-
-def _rendered(value: Any) -> str | None:
-    is_known = isinstance(value, (str, int)) and "{{" not in str(value)
-    return str(value).strip() if is_known else None
+    arguments = {name: fields[name] for name in _ARGUMENTS if name in fields}
+    return {
+        name: str(value).strip() if isinstance(value, (str, int)) and "{{" not in str(value) else None
+        for name, value in arguments.items()
+    }
 
 
 def _declared_once(session: Session, ti: Any) -> dict[str, Any]:
@@ -450,8 +414,8 @@ def _declared(session: Session, ti: Any) -> dict[str, Any]:
     run = _run_of(session, ti)
     dag = DBDagBag().get_dag_for_run(run, session=session) if run is not None else None
     task = dag.task_dict.get(ti.task_id) if dag is not None else None
-    given = getattr(task, "partial_kwargs", None) or {}
-    declared = {name: given.get(name, getattr(task, name, None)) for name in _ARGUMENTS}
+    of_mapped = getattr(task, "partial_kwargs", None) or {}
+    declared = {name: of_mapped.get(name, getattr(task, name, None)) for name in _ARGUMENTS}
     return {name: value for name, value in declared.items() if value is not None}
 
 

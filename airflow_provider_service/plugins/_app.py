@@ -15,13 +15,7 @@ from airflow_provider_service._airflow import settings
 from airflow_provider_service._core.pages import rendering
 from airflow_provider_service._core.pages.reading import TooManyReadsError
 from airflow_provider_service.plugins import _pages
-from airflow_provider_service.plugins._pages import (
-    TaskKey,
-    TaskPages,
-    connection_page,
-    connections_page,
-    executions_page,
-)
+from airflow_provider_service.plugins._pages import TaskKey, TaskPages
 
 _PART_THAT_CHANGES = "view"
 _UNMAPPED, _LARGEST_NUMBER = "{MAP_INDEX}", 2**31 - 1
@@ -48,13 +42,13 @@ def make_app() -> FastAPI:
         dependencies=[_READS_TASKS],
     )
     app.state.executions = _pages.execution_snapshots(workers)
-    app.add_api_route("/executions", executions_page, methods=["GET"])
+    app.add_api_route("/executions", _pages.executions_page, methods=["GET"])
     for path in ("/dags/{dag_id}/executions", "/dags/{dag_id}/runs/{run_id}/executions"):
-        app.add_api_route(path, executions_page, methods=["GET"], dependencies=[_READS_TASKS])
+        app.add_api_route(path, _pages.executions_page, methods=["GET"], dependencies=[_READS_TASKS])
     app.state.checkups = _pages.connection_snapshots(workers)
-    app.add_api_route("/connections", connections_page, methods=["GET"], dependencies=[_READS_CONNECTIONS])
+    app.add_api_route("/connections", _pages.connections_page, methods=["GET"], dependencies=[_READS_CONNECTIONS])
     app.add_api_route(
-        "/connections/{connection_id}", connection_page, methods=["GET"], dependencies=[_READS_CONNECTIONS]
+        "/connections/{connection_id}", _pages.connection_page, methods=["GET"], dependencies=[_READS_CONNECTIONS]
     )
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(TooManyReadsError, _busy)

@@ -1,17 +1,13 @@
-"""Pages of task instances. Nothing is computed in the event loop, and viewers of the same page share each step.
+"""The pages in Airflow: who may see what, then the pages of tasks, the lists of executions, and those of connections.
 
-The lists of executions that tasks have started or waited for, in all DAGs, in one DAG, or in one DAG run.
-
-The page of a connection, and the list of connections with the state of each.
-
-The common part of the answers of all pages: their headers, and what the reader may see.
+Nothing is computed or read in the event loop. Viewers of the same page share each step, through snapshots.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import cache, partial
@@ -45,11 +41,73 @@ if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceConfig
     from airflow_provider_service.links.service import ExecutionAddress
 
-
 #: Seconds for which the page of a task that has started nothing does not test its connection again.
 KEEP_PROBLEM_SECONDS = 30.0
+#: Number of lists of executions that are kept, and for how many seconds.
+LISTS, KEEP_LIST_SECONDS = 20, 5.0
+#: Seconds for which an examination of a connection is kept, and for which a page waits for one.
+KEEP_CHECKUP_SECONDS, CHECKUP_SECONDS = 30.0, 60.0
+#: Number of connections that the list examines; it shows only the names of the others.
+MAX_EXAMINED = 20
+
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": rendering.POLICY,
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+_COMPLETE = "These are all that Airflow's database holds."
+_LIMITED = (
+    f"The page looks at the latest {_airflow_tables.MAX_DAG_RUNS:,} DAG runs, and at the latest "
+    f"{_airflow_tables.MAX_EXECUTIONS:,} executions in them; there are earlier ones."
+)
 
 T = TypeVar("T")
+
+
+def _readable_executions(
+    request: Request, user: BaseUser, executions: Iterable[TaskExecution]
+) -> Iterator[TaskExecution]:
+    """Select the executions whose task instances the user may read."""
+
+    @cache
+    def may_read(dag_id: str) -> bool:
+        try:
+            requires_access_dag("GET", DagAccessEntity.TASK_INSTANCE, dag_id)(request, user)
+        except HTTPException:
+            return False
+        return True
+
+    return (execution for execution in executions if may_read(execution.dag_id))
+
+
+def _readable_connections(user: BaseUser, ids: list[str]) -> Collection[str]:
+    """Select the connections that a user may read, which excludes those of other teams, for example."""
+    manager = get_auth_manager()
+    if AIRFLOW_V_3_2_PLUS:
+        allowed: set[str] = manager.get_authorized_connections(user=user)
+        return allowed
+    one_by_one = partial(manager.is_authorized_connection, method="GET", user=user)  # there are no teams
+    return [id_ for id_ in ids if one_by_one(details=ConnectionDetails(conn_id=id_))]
+
+
+def page(request: Request, part: Part, title: str, status: int = 200, *, takes: str = "") -> HTMLResponse:
+    """Answer with a page, or only with the part of it that changes, if that is requested."""
+    is_whole = request.query_params.get("part") != "view"
+    html = rendering.page(part, title, request.scope["root_path"], takes=takes) if is_whole else part.html
+    return HTMLResponse(html, status, headers=HEADERS)
+
+
+async def _within(seconds: float | None, future: Future[T]) -> T:
+    """Wait for the result of one of the pages' own threads: those of Airflow's pool serve its other pages."""
+    computed = asyncio.wrap_future(future)
+    return await (computed if seconds is None else clock().wait_for(computed, seconds))
+
+
+def _config_of(service_conn_id: str) -> ServiceConfig:
+    from airflow_provider_service.hooks.service import ServiceHook
+
+    return ServiceHook(service_conn_id).config
 
 
 class TaskKey(NamedTuple):
@@ -63,10 +121,7 @@ class TaskKey(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """A page as it is sent: compressed HTML.
-
-    :param version: changes with the content of the page.
-    """
+    """A page as it is sent, compressed, and a version that changes with its content."""
 
     body: bytes
     version: str
@@ -85,12 +140,8 @@ class TaskPages:
         self._pages: Snapshots[Packed] = Snapshots(lambda _: math.inf)
 
     async def get(self, key: TaskKey, root: str, *, whole: bool) -> Packed | None:
-        """Get a page; None if there is no such task instance, or no such attempt of it.
-
-        :param root: path below which the page's files are.
-        :param whole: whether to get the whole page, instead of only the part that changes.
-        """
-        found = await within(None, self._tasks.look(key, lambda _: _airflow_tables.find(*key)))
+        """Get a page, or its part that changes; None if there is no such task instance, or no such attempt of it."""
+        found = await _within(None, self._tasks.look(key, lambda _: _airflow_tables.find(*key)))
         if found is None:
             return None
         seen = None if found.address is None else await self._seen(found.task.service_conn_id, found.address)
@@ -98,72 +149,43 @@ class TaskPages:
         make = partial(_packed, found, seen, root, whole=whole, problem=problem)
         # The number stands for the reading itself, which would otherwise be kept for as long as the page.
         version = (found, None if seen is None else seen.number, root, whole, problem)
-        return await within(None, self._pages.look(version, lambda _: make()))
-
-    async def _problem(self, task: TaskView) -> str | None:
-        """Find out whether its connection kept a failed task from starting an execution, as far as that shows now."""
-        if task.state != "failed" or task.service_conn_id is None:
-            return None
-        check = partial(reading.why_unusable, partial(config_of, task.service_conn_id))
-        try:
-            found = self._problems.look(task.service_conn_id, lambda _: check(), group=task.service_conn_id)
-            return await within(reading.READ_SECONDS, found)
-        except (TooManyReadsError, TimeoutError):
-            return None
+        return await _within(None, self._pages.look(version, lambda _: make()))
 
     async def _seen(self, service_conn_id: str | None, address: ExecutionAddress) -> ExecutionReading:
         if service_conn_id is None:
             return ExecutionReading(error="Airflow no longer knows which connection the task used.")
-        read = partial(
-            _read,
-            service_conn_id=service_conn_id,
-            address=address,
-            show_data=settings.shows_data(),
-        )
+        read = partial(_read, service_conn_id, address, settings.shows_data())
         try:
-            reading_now = self._executions.look((service_conn_id, *address), read, group=service_conn_id)
-            return await within(reading.READ_SECONDS, reading_now)
+            execution = self._executions.look((service_conn_id, *address), read, group=service_conn_id)
+            return await _within(reading.READ_SECONDS, execution)
         except TooManyReadsError as error:
             return ExecutionReading(error=f"{error}.")
         except TimeoutError:
             return ExecutionReading(error="The service has not answered yet.")
 
-
-async def within(seconds: float | None, future: Future[T]) -> T:
-    """Wait for the result of one of the pages' own threads: those of Airflow's pool serve its other pages.
-
-    :raises asyncio.TimeoutError: the result takes longer.
-    """
-    computed = asyncio.wrap_future(future)
-    return await (computed if seconds is None else clock().wait_for(computed, seconds))
-
-
-def config_of(service_conn_id: str) -> ServiceConfig:
-    """Read the settings of a connection."""
-    from airflow_provider_service.hooks.service import ServiceHook
-
-    return ServiceHook(service_conn_id).config
+    async def _problem(self, task: TaskView) -> str | None:
+        """Find out whether its connection kept a failed task from starting an execution, as far as that shows now."""
+        conn_id = task.service_conn_id
+        if task.state != "failed" or conn_id is None:
+            return None
+        check = partial(reading.why_unusable, partial(_config_of, conn_id))
+        try:
+            return await _within(reading.READ_SECONDS, self._problems.look(conn_id, lambda _: check(), group=conn_id))
+        except (TooManyReadsError, TimeoutError):
+            return None
 
 
 def _read(
-    last: ExecutionReading | None, *, service_conn_id: str, address: ExecutionAddress, show_data: bool
+    service_conn_id: str, address: ExecutionAddress, show_data: bool, last: ExecutionReading | None
 ) -> ExecutionReading:
     from airflow_provider_service.hooks.service import ServiceHook
 
     hook = ServiceHook(service_conn_id)
-    seen = reading.see(
-        lambda: hook.config,
-        address.execution_id,
-        last,
-        base_url=address.base_url,
-        show_data=show_data,
-    )
+    seen = reading.see(lambda: hook.config, address.execution_id, last, base_url=address.base_url, show_data=show_data)
     return rendering.drawn(replace(seen, conn_id=hook.resolved_conn_id))
 
 
-def _packed(
-    found: Found, seen: ExecutionReading | None, root: str, *, whole: bool, problem: str | None = None
-) -> Packed:
+def _packed(found: Found, seen: ExecutionReading | None, root: str, *, whole: bool, problem: str | None) -> Packed:
     task, address, evidence = found
     why_hidden = None
     if seen is not None and address is not None and evidence is not None:
@@ -174,63 +196,45 @@ def _packed(
     return Packed(rendering.packed(html), part.version)
 
 
-#: Number of lists of executions that are kept, and for how many seconds.
-LISTS, KEEP_SECONDS = 20, 5.0
-_COMPLETE = "These are all that Airflow's database holds."
-_LIMITED = (
-    f"The page looks at the latest {_airflow_tables.MAX_DAG_RUNS:,} DAG runs, and at the latest "
-    f"{_airflow_tables.MAX_EXECUTIONS:,} executions in them; there are earlier ones."
-)
-
-
 def execution_snapshots(processes: int) -> Snapshots[Executions]:
     """Create the store of the executions that were last read for each DAG, and for all."""
-    return Snapshots(lambda _: KEEP_SECONDS, processes=processes, capacity=LISTS)
+    return Snapshots(lambda _: KEEP_LIST_SECONDS, processes=processes, capacity=LISTS)
 
 
-async def read_executions(request: Request, dag_id: str | None = None, run_id: str | None = None) -> Executions:
-    """Read the latest executions; for a while, all requests share one read."""
+async def _executions(request: Request, dag_id: str | None = None, run_id: str | None = None) -> Executions:
     read = partial(_airflow_tables.executions, dag_id, run_id)
     lists: Snapshots[Executions] = request.app.state.executions
-    return await within(None, lists.look((dag_id, run_id), lambda _: read()))
+    return await _within(None, lists.look((dag_id, run_id), lambda _: read()))
 
 
 async def executions_page(
     request: Request, user: GetUserDep, dag_id: str | None = None, run_id: str | None = None
 ) -> Response:
-    """Answer with a list of executions, which a thread reads."""
-    executions = await read_executions(request, dag_id, run_id)
+    """List the executions that tasks have started or waited for, in all DAGs, in one DAG, or in one DAG run."""
+    executions = await _executions(request, dag_id, run_id)
     return await run_in_threadpool(_executions_page, request, user, executions, dag_id, run_id)
 
 
 def _executions_page(
     request: Request, user: BaseUser, executions: Executions, dag_id: str | None, run_id: str | None
 ) -> Response:
-    known = list(readable(request, user, executions.known))
+    readable = list(_readable_executions(request, user, executions.known))
     problem = ""
     try:
         search = Search.of(request.query_params)
     except SearchError as error:
-        search, known, problem = Search(dict(request.query_params)), [], str(error)
+        search, readable, problem = Search(dict(request.query_params)), [], str(error)
     lacks = list(executions.lacks)
     view = ExecutionsView(
-        known,
+        readable,
         search,
-        names=_airflow_tables.workflow_names(known, lacks),
+        names=_airflow_tables.workflow_names(readable, lacks),
         place=f"run {run_id}" if run_id is not None else f"DAG {dag_id}" if dag_id is not None else "",
         limit=_COMPLETE if executions.is_complete else "" if executions.lacks and not executions.known else _LIMITED,
         lacks=lacks,
     )
     part = rendering.executions_part(view, airflow=settings.base_path(), problem=problem)
     return page(request, part, "Service executions", 400 if problem else 200, takes="zone")
-
-
-#: Seconds for which an examination of a connection is kept.
-KEEP_CHECKUP_SECONDS = 30.0
-#: Seconds that a page waits for an examination.
-CHECKUP_SECONDS = 60.0
-#: Number of connections that the list examines; it shows only the names of the others.
-MAX_EXAMINED = 20
 
 
 class Checkup(NamedTuple):
@@ -245,16 +249,29 @@ def connection_snapshots(processes: int) -> Snapshots[Checkup]:
     return Snapshots(lambda _: KEEP_CHECKUP_SECONDS, processes=processes)
 
 
+def _examine(request: Request, connection_id: str) -> Future[Checkup]:
+    def check(_last: Checkup | None) -> Checkup:
+        config = _config_of(connection_id)
+        return Checkup(list(checkup.examine(config)), config.base_url)
+
+    checkups: Snapshots[Checkup] = request.app.state.checkups
+    return checkups.look(connection_id, check, group=connection_id)
+
+
+def _result(examination: Future[Checkup]) -> Checkup:
+    try:
+        return examination.result()
+    except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything, with a secret in its text
+        return Checkup([Finding("connection", "FAIL", f"it cannot be used: {reading.error_text(error)}")])
+
+
 async def connections_page(request: Request, user: GetUserDep) -> Response:
     """List the connections that the user may read, and examine some; the page renews itself until that is done."""
     lacks: list[str] = []
-    there = await run_in_threadpool(_airflow_tables.connections, partial(_readable, user), lacks)
-    verdicts = {one: _verdict_so_far(request, one) for one in there[:MAX_EXAMINED]}
-    return await run_in_threadpool(_list, request, there, verdicts, lacks)
-
-
-def _list(request: Request, there: list[str], verdicts: dict[str, Verdict | None], lacks: list[str]) -> Response:
-    return page(request, rendering.connections_part(there, verdicts, lacks), "Connections to the service")
+    ids = await run_in_threadpool(_airflow_tables.connections, partial(_readable_connections, user), lacks)
+    verdicts = {id_: _verdict_so_far(request, id_) for id_ in ids[:MAX_EXAMINED]}
+    part = await run_in_threadpool(rendering.connections_part, ids, verdicts, lacks)
+    return await run_in_threadpool(page, request, part, "Connections to the service")
 
 
 def _verdict_so_far(request: Request, connection_id: str) -> Verdict | None:
@@ -262,94 +279,39 @@ def _verdict_so_far(request: Request, connection_id: str) -> Verdict | None:
         examination = _examine(request, connection_id)
     except TooManyReadsError:
         return None
-    return checkup.verdict(_found(examination).findings) if examination.done() else None
+    return checkup.verdict(_result(examination).findings) if examination.done() else None
 
 
 async def connection_page(request: Request, connection_id: str, user: GetUserDep) -> Response:
     """Show the findings about a connection, and what Airflow knows about its server."""
     try:
         examination = _examine(request, connection_id)
-        await within(CHECKUP_SECONDS, examination)
+        await _within(CHECKUP_SECONDS, examination)
     except TooManyReadsError as error:
-        done = Checkup([Finding("service", "FAIL", f"{error}; reload the page")])
+        result = Checkup([Finding("service", "FAIL", f"{error}; reload the page")])
     except TimeoutError:
-        done = Checkup([Finding("service", "FAIL", "the service has not answered yet; reload the page")])
-    except Exception:  # noqa: BLE001 - as in _found, which reports it
-        done = _found(examination)
+        result = Checkup([Finding("service", "FAIL", "the service has not answered yet; reload the page")])
+    except Exception:  # noqa: BLE001 - as in _result, which reports it
+        result = _result(examination)
     else:
-        done = _found(examination)
-    known = Executions([], is_complete=True) if done.base_url is None else await read_executions(request)
-    return await run_in_threadpool(_connection_page, request, user, connection_id, done, known)
-
-
-def _examine(request: Request, connection_id: str) -> Future[Checkup]:
-    def check(_last: Checkup | None) -> Checkup:
-        config = config_of(connection_id)
-        return Checkup(list(checkup.examine(config)), config.base_url)
-
-    checkups: Snapshots[Checkup] = request.app.state.checkups
-    return checkups.look(connection_id, check, group=connection_id)
-
-
-def _found(examination: Future[Checkup]) -> Checkup:
-    try:
-        return examination.result()
-    except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything, with a secret in its text
-        return Checkup([Finding("connection", "FAIL", f"it cannot be used: {reading.error_text(error)}")])
+        result = _result(examination)
+    executions = Executions([], is_complete=True) if result.base_url is None else await _executions(request)
+    return await run_in_threadpool(_connection_page, request, user, connection_id, result, executions)
 
 
 def _connection_page(
-    request: Request, user: BaseUser, connection_id: str, done: Checkup, executions: Executions
+    request: Request, user: BaseUser, connection_id: str, result: Checkup, executions: Executions
 ) -> Response:
-    runs = () if done.base_url is None else _airflow_tables.latest_runs(executions.known, done.base_url)
+    runs = () if result.base_url is None else _airflow_tables.latest_runs(executions.known, result.base_url)
     lacks = list(executions.lacks)
     view = ConnectionView(
         connection_id,
-        checkup.complete(done.findings),
-        done.base_url,
+        checkup.complete(result.findings),
+        result.base_url,
         waits=_airflow_tables.waits(lacks),
-        runs=list(islice(readable(request, user, runs), SHOWN_RUNS)),
+        runs=list(islice(_readable_executions(request, user, runs), SHOWN_RUNS)),
         made_at=clock().utcnow(),
         lacks=lacks,
     )
     part = rendering.connection_part(view, airflow=settings.base_path())
     return page(request, part, f"Connection {connection_id}")
-
-
-def _readable(user: BaseUser, ids: list[str]) -> Collection[str]:
-    """Select the connections that a user may read, which excludes those of other teams, for example."""
-    manager = get_auth_manager()
-    if AIRFLOW_V_3_2_PLUS:
-        allowed: set[str] = manager.get_authorized_connections(user=user)
-        return allowed
-    one_by_one = partial(manager.is_authorized_connection, method="GET", user=user)  # there are no teams
-    return [one for one in ids if one_by_one(details=ConnectionDetails(conn_id=one))]
-
-
-HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": rendering.POLICY,
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
-
-
-def page(request: Request, part: Part, title: str, status: int = 200, *, takes: str = "") -> HTMLResponse:
-    """Answer with a page, or only with the part of it that changes, if that is requested."""
-    is_whole = request.query_params.get("part") != "view"
-    html = rendering.page(part, title, request.scope["root_path"], takes=takes) if is_whole else part.html
-    return HTMLResponse(html, status, headers=HEADERS)
-
-
-def readable(request: Request, user: BaseUser, executions: Iterable[TaskExecution]) -> Iterable[TaskExecution]:
-    """Select the executions whose task instances the user may read."""
-
-    @cache
-    def may_read(dag_id: str) -> bool:
-        try:
-            requires_access_dag("GET", DagAccessEntity.TASK_INSTANCE, dag_id)(request, user)
-        except HTTPException:
-            return False
-        return True
-
-    return (one for one in executions if may_read(one.dag_id))

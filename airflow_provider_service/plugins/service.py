@@ -45,8 +45,7 @@ class LazyApp:
 
 def address(path: str) -> str:
     """Return the address of a page on this Airflow, which may be below a path."""
-    base = settings.base_path()
-    return f"{base}{URL_PREFIX}{path}"
+    return f"{settings.base_path()}{URL_PREFIX}{path}"
 
 
 def _view(name: str, destination: str, path: str, *, route: str | None = None, **more: str) -> dict[str, str]:

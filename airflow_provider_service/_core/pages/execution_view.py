@@ -1,10 +1,7 @@
-"""A page's view of an execution: the status of its nodes, and when each node ran, without the data of items.
+"""A page's view of an execution, without the data of items: its nodes with their states, results and times.
 
-A page's view of the nodes of an execution: the status, results and times of each, without the data of items.
-
-The timeline of an execution: a frame that lasts until now, bars for the runs of nodes, and an axis.
-
-The states of nodes, executions and attempts. Each has its own sign and word, and not only its own colour.
+The timeline is a frame that lasts until now, with bars for the runs of nodes, and an axis. Each state has its own sign
+and word, and not only its own colour.
 """
 
 from __future__ import annotations
@@ -14,7 +11,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache, partial
+from functools import cache
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -105,23 +102,19 @@ class Tick(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """The period of the timeline, in milliseconds.
-
-    :param latest: end of the last run that the service reports.
-    :param is_open: whether the execution continues.
-    """
+    """The period of the timeline, in milliseconds."""
 
     begin: float
     length: float
-    latest: float
-    is_open: bool
+    latest: float  # the end of the last run that the service reports
+    is_open: bool  # whether the execution continues
 
     @property
     def ticks(self) -> Sequence[Tick]:
         """The marks of the axis, at round times."""
         seconds = self.length / 1000
         step = _step(seconds)
-        return [Tick(step * at / seconds, step * at) for at in range(int(seconds / step) + 1)]
+        return [Tick(step * number / seconds, step * number) for number in range(int(seconds / step) + 1)]
 
 
 def frame_of(execution: Execution, spans: Sequence[Span]) -> Frame:
@@ -144,10 +137,7 @@ def frame_of(execution: Execution, spans: Sequence[Span]) -> Frame:
 
 
 def bars_of(spans: Sequence[Span], frame: Frame, most: int) -> Iterator[TimeBar]:
-    """Yield the bars of a node: a limited number, but at least one for each state. Failed runs are above the others.
-
-    :param spans: the node's runs, in the order in which they began.
-    """
+    """Yield the bars of a node: a limited number, but at least one for each state. Failed runs are above the others."""
     by_state: dict[State, list[tuple[float, float]]] = {}
     for span in spans:
         state = state_of(span.status)
@@ -191,26 +181,17 @@ OutputOf = Callable[[str], "str | None"]
 
 @dataclass(frozen=True)
 class NodeView:
-    """A node of the workflow.
+    """A node of the workflow."""
 
-    :param anchor: its name in the page's address, which does not change during the execution.
-    :param tries: maximum number of tries until it succeeds.
-    :param runs: number of its runs, of which ``failed_runs`` failed.
-    :param began: seconds from the beginning of the execution; None if it has not run.
-    :param items: number of its output items; ``items_by_output`` has the number of each main output.
-    :param tokens: number of tokens that a language model has used; 0 if the data does not show it.
-    :param output: its first output items, as JSON; None unless data may be shown.
-    """
-
-    anchor: str
+    anchor: str  # its name in the page's address, which does not change during the execution
     name: str
     kind: str
     state: State
     model: str | None = None
-    tries: int = 1
+    tries: int = 1  # at most
     runs: int = 0
     failed_runs: int = 0
-    began: float | None = None
+    began: float | None = None  # seconds from the beginning of the execution
     seconds: float | None = None
     items: int | None = None
     items_by_output: Sequence[int] = ()
@@ -218,14 +199,11 @@ class NodeView:
     message: str | None = None
     bars: Sequence[TimeBar] = ()
     sub_executions: Sequence[SubExecution] = ()
-    output: str | None = None
+    output: str | None = None  # its first items, as JSON, if data may be shown
 
 
 class Texts:
-    """The texts of the service as a page shows them.
-
-    :param secrets: secrets to mask in every text.
-    """
+    """The texts of the service as a page shows them, with secrets masked."""
 
     def __init__(self, secrets: Collection[str]) -> None:
         self._secrets = secrets
@@ -235,17 +213,14 @@ class Texts:
 
     def name(self, text: str) -> str:
         """Return a name, which may be truncated."""
-        return cut(self._hidden(text), MAX_NAME_CHARS)
+        return cut(masked(text, *self._secrets), MAX_NAME_CHARS)
 
     def message(self, text: str | None) -> str | None:
         """Return a message, which may be truncated."""
-        return text and cut(self._hidden(text), MAX_MESSAGE_CHARS)
-
-    def _hidden(self, text: str) -> str:
-        return masked(text, *self._secrets)
+        return text and cut(masked(text, *self._secrets), MAX_MESSAGE_CHARS)
 
     def _call(self, name: str) -> str:
-        whole, called = self._hidden(name), self.name(name)
+        whole, called = masked(name, *self._secrets), self.name(name)
         for number in count(2):
             if called not in self._taken:
                 break
@@ -266,26 +241,30 @@ def nodes_shown(
 ) -> list[NodeView]:
     """List the nodes that have run, in the order in which they began, and then the others.
 
-    :param drawing: the drawing, with the names that the page uses.
-    :param failure: the failure, with the name that the page uses.
-    :param spans: the runs of all nodes, in the order in which they began.
-    :param output_of: selects the output of a node to show; None for nothing.
+    Drawing and failure already have the names that the page uses; the spans of all nodes are ordered by their begin.
     """
     boxes = {box.node: box for box in (drawing.boxes if drawing else ())}
     by_node: dict[str, list[Span]] = {}
     for span in spans:
         by_node.setdefault(texts.call(span.node), []).append(span)
-    ran = {texts.call(one.node): one for one in nodes_of(execution)}
+    ran = {texts.call(run.node): run for run in nodes_of(execution)}
     names = first_with(list({**ran, **boxes}), MAX_ROWS, set(map(texts.call, telling_nodes(execution))))
     current = current_node(execution)
-    state = partial(_state, execution, failure, None if current is None else texts.call(current))
+    current = None if current is None else texts.call(current)
     most_bars = min(MAX_BARS, MAX_ALL_BARS // max(1, len(ran)))
     shown = []
     for name in names:
-        box, run, own = boxes.get(name), ran.get(name), by_node.get(name, [])
-        now = state(name, run, own, is_disabled=box is not None and box.is_disabled)
-        if now in ("running", "waiting"):
-            own = _until_now(own, now, frame, name)
+        box, run, reported = boxes.get(name), ran.get(name), by_node.get(name, [])
+        if box is not None and box.is_disabled:  # the service reports success if items have passed through it
+            state: State = "disabled"
+        elif name == current:
+            state = state_of(execution.status)
+        else:
+            state = _state(execution, failure, name, run, reported)
+        own = reported
+        if state in _OPEN and not (own and state_of(own[-1].status) == state):
+            # The service may not report a run before it ends.
+            own = [*own, Span(name, frame.latest, 0.0, state)]
         shown.append(
             NodeView(
                 anchor=hashlib.sha256(name.encode(errors="replace")).hexdigest()[:12],
@@ -293,17 +272,17 @@ def nodes_shown(
                 kind=box.kind if box else "",
                 model=box.model if box else None,
                 tries=box.tries if box else 1,
-                state=now,
+                state=state,
                 began=max(0.0, (own[0].began - frame.begin) / 1000) if own else None,
                 bars=list(bars_of(own, frame, most_bars)),
-                **({} if run is None else _figures(execution, run, by_node.get(name, []), texts)),
+                **({} if run is None else _results(execution, run, reported, texts)),
                 output=output_of(run.node) if output_of and run is not None else None,
             )
         )
     return shown
 
 
-def _figures(execution: Execution, run: NodeRun, spans: Sequence[Span], texts: Texts) -> dict[str, Any]:
+def _results(execution: Execution, run: NodeRun, spans: Sequence[Span], texts: Texts) -> dict[str, Any]:
     return {
         "runs": len(spans),
         "failed_runs": sum(state_of(span.status) == "failed" for span in spans),
@@ -316,27 +295,9 @@ def _figures(execution: Execution, run: NodeRun, spans: Sequence[Span], texts: T
     }
 
 
-def _until_now(spans: list[Span], state: State, frame: Frame, name: str) -> list[Span]:
-    """Return the runs of a node whose last run continues: the service may not report that run before it ends."""
-    if spans and state_of(spans[-1].status) == state:
-        return spans
-    return [*spans, Span(name, frame.latest, 0.0, state)]
-
-
 def _state(
-    execution: Execution,
-    failure: Failure | None,
-    current: str | None,
-    name: str,
-    run: NodeRun | None,
-    spans: Sequence[Span],
-    *,
-    is_disabled: bool,
+    execution: Execution, failure: Failure | None, name: str, run: NodeRun | None, spans: Sequence[Span]
 ) -> State:
-    if is_disabled:  # the service reports success if items have passed through it
-        return "disabled"
-    if name == current:
-        return state_of(execution.status)
     if run is not None:
         state = state_of(run.status)
         has_failed = state == "succeeded" and any(state_of(span.status) == "failed" for span in spans)
@@ -352,12 +313,7 @@ MAX_RUNS = 20_000
 
 @dataclass(frozen=True)
 class ExecutionView:
-    """An execution.
-
-    :param nodes: the nodes that have run, in the order in which they began, and then the others.
-    :param frame: the period in which their bars are drawn.
-    :param notes: explanations of missing parts, for the reader.
-    """
+    """An execution; its nodes that have run come first, in the order in which they began."""
 
     execution_id: str
     status: str
@@ -392,28 +348,23 @@ class ExecutionView:
         """The node to show first: the one that failed, or else the one that runs or waits."""
         failing = self.node(self.failure.node) if self.failure is not None and self.failure.node else None
         states = ("failed", "failed in part", "running", "waiting")
-        found = (one for state in states for one in self.nodes if one.state == state)
-        return failing or next(found, None)
+        return failing or next((node for state in states for node in self.nodes if node.state == state), None)
 
     @property
     def shows_nodes(self) -> bool:
         """Whether anything is known about the nodes besides their connections."""
-        return any(one.state != "unreported" for one in self.nodes)
+        return any(node.state != "unreported" for node in self.nodes)
 
     def node(self, name: str) -> NodeView | None:
         """Return the node with this name."""
-        return next((one for one in self.nodes if one.name == name), None)
+        return next((node for node in self.nodes if node.name == name), None)
 
 
 def view_of(execution: Execution, *, secrets: Collection[str] = (), output_of: OutputOf | None = None) -> ExecutionView:
-    """Make the view of an execution that was read with or without its data.
-
-    :param secrets: secrets to mask in every text of the service.
-    :param output_of: selects the output of a node to show; None for nothing.
-    """
+    """Make the view of an execution that was read with or without its data."""
     texts = Texts(secrets)
     drawing = draw(execution.workflow_data)
-    known = {*names_that_ran(execution), *(box.node for box in (drawing.boxes if drawing else ()))}
+    all_names = {*names_that_ran(execution), *(box.node for box in (drawing.boxes if drawing else ()))}
     execution, has_more_runs = with_few_runs(execution, MAX_ROWS, MAX_RUNS)
     if drawing is not None:
         drawing = drawing.renamed(texts.call, texts.name)
@@ -439,7 +390,7 @@ def view_of(execution: Execution, *, secrets: Collection[str] = (), output_of: O
         nodes=nodes,
         frame=frame,
         drawing=drawing,
-        notes=_notes(execution, drawing, left_out=len(known) - len(nodes), has_more_runs=has_more_runs),
+        notes=_notes(execution, drawing, left_out=len(all_names) - len(nodes), has_more_runs=has_more_runs),
     )
 
 

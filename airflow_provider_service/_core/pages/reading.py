@@ -1,6 +1,7 @@
-"""Read an execution for a page, in one short request without retries, and describe failures in words.
+"""Read an execution for a page, in one short request without retries, and share reads among viewers.
 
-Share reads among viewers: results are cached for a while, and simultaneous viewers share a read.
+Results are kept for a while, and simultaneous viewers share a read, so that pages which many people leave open cost the
+service and the API server no more than one does.
 """
 
 from __future__ import annotations
@@ -74,10 +75,9 @@ class TooManyReadsError(Exception):
 class Snapshots(Generic[T]):
     """Caches the last result of each read. Safe to use from several threads and event loops.
 
-    :param keep: returns the seconds for which a value stays valid, which are at least :data:`LEAST_PAUSE_SECONDS`, and
-        more if a read is costly.
-    :param processes: number of processes that read the same things, each with its own snapshots; the pause is that many
-        times as long, so that together they read no more often.
+    :param keep: returns the seconds for which a value stays valid, at least; longer if a read is costly.
+    :param processes: number of processes that read the same things, each with its own snapshots; the least pause is
+        that many times as long, so that together they read no more often.
     :param capacity: number of cached results; the least recently used one is removed first.
     """
 
@@ -90,10 +90,9 @@ class Snapshots(Generic[T]):
         self._quick = DaemonPool(MAX_READS, MAX_WAITING, name="service-page")
 
     def look(self, key: Hashable, read: Callable[[T | None], T], group: Hashable = None) -> Future[T]:
-        """Return the latest value, or that of a read that begins now.
+        """Return the latest value, or that of a read that begins now, in one of the snapshots' own threads.
 
-        :param key: identifies the thing to read.
-        :param read: reads it, given the last value; runs in one of the snapshots' own threads.
+        :param read: reads it, given the last value.
         :param group: identifies reads that are slow together, such as those of a connection; a read without a group is
             quick, and waits for its turn unless too many others wait already.
         :raises TooManyReadsError: a read is needed, and cannot begin now.
@@ -187,30 +186,18 @@ _REPEATING = ("retry", "manual", None)
 
 @dataclass(frozen=True)
 class ExecutionReading:
-    """The known state of an execution.
-
-    :param base_url: address of the service.
-    :param view: the execution as it was last read; None if it was never read.
-    :param call: the call that started it; None while its data does not show it.
-    :param html: its nodes as HTML.
-    :param error: why the last read failed.
-    :param is_gone: whether the service no longer has it.
-    :param is_large: whether its data is too large to be read for a page.
-    :param data_error: why its data cannot be read, although its state can.
-    :param conn_id: id of the connection that was used; None if there is none.
-    :param number: unique number of the reading.
-    """
+    """The known state of an execution, as it was last read."""
 
     base_url: str | None = None
     view: ExecutionView | None = None
-    call: StartingCall | None = None
-    html: str = ""
-    error: str | None = None
+    call: StartingCall | None = None  # None while its data does not show it
+    html: str = ""  # of its nodes
+    error: str | None = None  # why the last read failed
     is_gone: bool = False
-    is_large: bool = False
-    data_error: str | None = None
+    is_large: bool = False  # too large to be read with its data
+    data_error: str | None = None  # why its data cannot be read, although its state can
     conn_id: str | None = None
-    number: int = field(init=False, compare=False, default_factory=count().__next__)
+    number: int = field(init=False, compare=False, default_factory=count().__next__)  # of the reading
 
 
 def keep_seconds(seen: ExecutionReading) -> float:
@@ -230,17 +217,14 @@ def see(
 
     If its data turns out to be too large, or the service cannot read it, read its state once more, without its data.
 
-    :param config_of: gets the settings of the connection.
-    :param last: the last known state.
-    :param base_url: address at which the execution was started; at another address, the same id names another
-        execution.
+    :param base_url: address at which the execution was started; at another one, the same id names another execution.
     :param show_data: whether to show the first output items of nodes.
     """
     last = last or ExecutionReading()
     try:
         config = config_of()
     except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything
-        return replace(last, error=_unusable(error))
+        return replace(last, error=f"The connection cannot be used: {error_text(error)}")
     if config.base_url != base_url:
         return ExecutionReading(
             error=f"The connection now leads to {config.base_url}, but the execution was started at {base_url}. "
@@ -276,17 +260,12 @@ def why_unusable(config_of: Callable[[], ServiceConfig]) -> str | None:
     try:
         config_of()
     except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything
-        return _unusable(error)
+        return f"The connection cannot be used: {error_text(error)}"
     return None
 
 
-def _unusable(error: Exception) -> str:
-    return f"The connection cannot be used: {error_text(error)}"
-
-
 def error_text(error: Exception) -> str:
-    """Return the text about a connection that could not be read, without messages of other libraries, which may contain
-    secrets."""
+    """Say why a connection could not be read, without messages of other libraries, which may contain secrets."""
     from airflow.providers.common.compat.sdk import AirflowNotFoundException
 
     from airflow_provider_service._airflow.connection import NO_CONNECTION
@@ -316,10 +295,10 @@ def _starting_call(config: ServiceConfig, execution: Execution) -> StartingCall 
             return StartingCall(None, is_shown=False)
     if next(starting_items(execution), None) is None:
         return None
-    locations = [one for one in (KEY_IN_HEADERS, KEY_IN_FORM) if execution.mode in (one.mode, *_REPEATING)]
-    found = [starting_call(execution, one) for one in locations]
-    tag = next((one.tag for one in found if one.tag is not None), None)
-    return StartingCall(tag, is_shown=all(one.is_shown for one in found))
+    places = [place for place in (KEY_IN_HEADERS, KEY_IN_FORM) if execution.mode in (place.mode, *_REPEATING)]
+    calls = [starting_call(execution, place) for place in places]
+    tag = next((call.tag for call in calls if call.tag is not None), None)
+    return StartingCall(tag, is_shown=all(call.is_shown for call in calls))
 
 
 def _outputs(execution: Execution, config: ServiceConfig) -> OutputOf:
@@ -329,8 +308,8 @@ def _outputs(execution: Execution, config: ServiceConfig) -> OutputOf:
         items = output_of(execution, node)
         if not items:
             return None
-        known = redacted(_with_harmless_headers(items[:MAX_ITEMS]), secrets, shapes=[SIGNED])
-        text = json.dumps(known, indent=2, ensure_ascii=False)
+        safe = redacted(_with_harmless_headers(items[:MAX_ITEMS]), secrets, shapes=[SIGNED])
+        text = json.dumps(safe, indent=2, ensure_ascii=False)
         return text if len(text) <= MAX_OUTPUT_CHARS else f"{text[:MAX_OUTPUT_CHARS]}..."
 
     return shown
@@ -342,11 +321,9 @@ def _with_harmless_headers(value: Any) -> Any:
         return [_with_harmless_headers(inner) for inner in value]
     if not isinstance(value, dict):
         return value
-    return {
-        name: _harmless(inner) if name == "headers" and isinstance(inner, dict) else _with_harmless_headers(inner)
-        for name, inner in value.items()
-    }
-
-
-def _harmless(headers: dict[str, Any]) -> dict[str, Any]:
-    return {name: text if name.lower() in _HARMLESS_HEADERS else HIDDEN for name, text in headers.items()}
+    copy = {name: _with_harmless_headers(inner) for name, inner in value.items()}
+    if isinstance(headers := value.get("headers"), dict):
+        copy["headers"] = {
+            name: text if name.lower() in _HARMLESS_HEADERS else HIDDEN for name, text in headers.items()
+        }
+    return copy

@@ -188,21 +188,10 @@ def _format(path: str) -> str | None:
     return next((suffix for suffix in _FORMATS if path.lower().endswith(suffix)), None)
 
 
-def _as_markdown(report: Report) -> str:
-    return _template("page.md.jinja", _in_markdown).render(report=report)
-
-
-def _as_html(report: Report) -> str:
-    return _template("page.html.jinja", _in_html).render(report=report)
-
-
 def _as_json(report: Report) -> str:
     parts = [{"kind": type(part).__name__.lower(), **asdict(part)} for part in report.parts]
     value = {**asdict(report), "made_at": wire_time(report.made_at), "parts": parts}
     return json.dumps(_without_nan(value), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
-
-
-_FORMATS: Mapping[str, Callable[[Report], str]] = {".md": _as_markdown, ".html": _as_html, ".json": _as_json}
 
 
 def _without_nan(value: Any) -> Any:
@@ -225,6 +214,13 @@ def _template(name: str, finalize: Callable[[Any], Any]) -> Template:
         link=lambda cell: isinstance(cell, Link) and cell.is_safe,
     )
     return environment.get_template(name)
+
+
+_FORMATS: Mapping[str, Callable[[Report], str]] = {
+    ".md": lambda report: _template("page.md.jinja", _in_markdown).render(report=report),
+    ".html": lambda report: _template("page.html.jinja", _in_html).render(report=report),
+    ".json": _as_json,
+}
 
 
 def _in_html(value: Any) -> Any:
