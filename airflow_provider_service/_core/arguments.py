@@ -39,7 +39,6 @@ Start = Literal["auto", "webhook", "mcp", "bridge"]
 STARTS = get_args(Start)
 #: What a retry of a task does if the execution of the previous attempt failed.
 OnRetry = Literal["new", "retry_execution"]
-ON_RETRY = get_args(OnRetry)
 
 #: Which changes a poll of source control shows: those to pull from the branch, or those to push to it.
 SourceControlDirection = Literal["pull", "push"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, ClassVar, Literal, cast
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
@@ -20,8 +20,6 @@ from airflow_provider_service.links.service import SOURCE_CONTROL_PAGE
 from airflow_provider_service.operators._base import ServiceBaseOperator
 
 if TYPE_CHECKING:
-    from typing import Literal
-
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
@@ -45,44 +43,37 @@ _MAX_MESSAGE_CHARS = 1000
 class _SourceControlOperator(ServiceBaseOperator):
     """Base class for operators that exchange changes with the connected branch."""
 
+    direction: ClassVar[Literal["pull", "push"]]
     force: bool
     preview: bool
     timeout: Duration
 
-    def result(self, files: Sequence[SourceControlledFile], did: str, would: str, url: str) -> SourceControlResult:
+    def result(self, files: Sequence[SourceControlledFile], url: str) -> SourceControlResult:
         """Log and return the result of the task: the files that changed, or would change."""
         from airflow_provider_service._core.instances.source_control import changes_in
 
         changes = changes_in(files)
-        self.log.info("%s %d objects %s: %s", would if self.preview else did, len(files), changes["by_type"], url)
+        did = f"Would {self.direction}" if self.preview else f"{self.direction.capitalize()}ed"
+        self.log.info("%s %d objects %s: %s", did, len(files), changes["by_type"], url)
         return cast("SourceControlResult", {**changes, "preview": self.preview, "url": url})
 
-    def conflicts(self, direction: Literal["push", "pull"]) -> list[SourceControlledFile] | ServiceApiError:
-        """Return the conflicting files, or the error that occurred while reading them."""
-        # The answer to a refused pull is a bare list of files, which an error message would cut short.
-        try:
-            files = self.hook.source_control.get_status(direction)
-        except ServiceApiError as error:
-            return error
-        return [file for file in files if file.conflict] or files
-
     def conflict(
-        self,
-        context: Context,
-        direction: Literal["push", "pull"],
-        files: list[SourceControlledFile] | ServiceApiError,
-        url: str,
+        self, context: Context, url: str, files: Sequence[SourceControlledFile] | None = None
     ) -> AirflowFailException:
-        """Leave the conflicting files in XCom, and return the exception that fails the task."""
-        what, remedy = _CONFLICTS[direction]
-        if isinstance(files, ServiceApiError):
-            named = f"their names could not be read ({files})"
-        else:
-            from airflow_provider_service._core.instances.source_control import shown_files
+        """Leave the conflicting files in XCom, and return the exception that fails the task; None to read them."""
+        from airflow_provider_service._core.instances.source_control import shown_files
 
-            named = ", ".join(f"{file.type} {file.name!r} ({file.file})" for file in files)
+        what, remedy = _CONFLICTS[self.direction]
+        try:
+            if files is None:
+                # The answer to a refused pull is a bare list of files, which an error message would cut short.
+                status = self.hook.source_control.get_status(self.direction)
+                files = [file for file in status if file.conflict] or status
+            names = ", ".join(f"{file.type} {file.name!r} ({file.file})" for file in files)
             context["ti"].xcom_push(key=CONFLICTS_KEY, value=shown_files(files))
-        return AirflowFailException(f"{what}: {named}; force=True {remedy}. See {url}")
+        except ServiceApiError as error:
+            names = f"their names could not be read ({error})"
+        return AirflowFailException(f"{what}: {names}; force=True {remedy}. See {url}")
 
 
 class ServicePullSourceControlOperator(_SourceControlOperator):
@@ -105,6 +96,7 @@ class ServicePullSourceControlOperator(_SourceControlOperator):
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "auto_publish")
+    direction = "pull"
 
     def __init__(
         self,
@@ -129,7 +121,7 @@ class ServicePullSourceControlOperator(_SourceControlOperator):
         timeout = read_seconds("timeout", self.timeout)
         url = self.link_page(context, SOURCE_CONTROL_PAGE)
         if self.preview:
-            return self.result(self.hook.source_control.get_status("pull"), "Pulled", "Would pull", url)
+            return self.result(self.hook.source_control.get_status("pull"), url)
         try:
             files = self.hook.source_control.pull(
                 force=self.force,
@@ -137,11 +129,11 @@ class ServicePullSourceControlOperator(_SourceControlOperator):
                 timeout=timeout,
             )
         except ServiceConflictError as error:
-            raise self.conflict(context, "pull", self.conflicts("pull"), url) from error
+            raise self.conflict(context, url) from error
         for file in files:
             if file.publishing_error:
                 self.log.warning("Workflow %r was pulled, but not published: %s", file.name, file.publishing_error)
-        return self.result(files, "Pulled", "Would pull", url)
+        return self.result(files, url)
 
 
 class ServicePushSourceControlOperator(_SourceControlOperator):
@@ -171,6 +163,7 @@ class ServicePushSourceControlOperator(_SourceControlOperator):
         "types",
         "object_ids",
     )
+    direction = "push"
 
     def __init__(
         self,
@@ -213,11 +206,11 @@ class ServicePushSourceControlOperator(_SourceControlOperator):
         ]
         conflicts = [file for file in files if file.conflict]
         if conflicts and not (self.force or self.preview):
-            raise self.conflict(context, "push", conflicts, url)
+            raise self.conflict(context, url, conflicts)
         if files and not self.preview:
             names = [{"id": file.id, "type": file.type} for file in files]
             try:
                 files = self.hook.source_control.push(message, names, force=self.force, timeout=timeout)
             except ServiceConflictError as error:
-                raise self.conflict(context, "push", self.conflicts("push"), url) from error
-        return self.result(files, "Pushed", "Would push", url)
+                raise self.conflict(context, url) from error
+        return self.result(files, url)
