@@ -191,9 +191,7 @@ def read_seconds(name: str, value: timedelta | float | str, *, or_zero: bool = F
 
 
 def as_list(name: str, value: object) -> list[Any]:
-    """Read an argument that holds several values; a single text is refused, because it would be iterated letter by
-    letter.
-    """
+    """Read an argument that holds several values. A single text is refused: it would be iterated letter by letter."""
     # The output of a mapped task arrives as a lazy sequence, not as a list.
     is_many = isinstance(value, (Sequence, Set)) and not isinstance(value, (str, bytes))
     require(is_many, f"{name} must be a list, not {type(value).__name__}")

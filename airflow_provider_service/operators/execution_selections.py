@@ -226,14 +226,11 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
             return list(dict.fromkeys(map(str, numbers))), False
         self.require_workflow()
         # All ids are read before the first deletion, because deletions change what later pages contain.
-        selected = list(islice(self._selected(), most + 1))
-        return selected[:most], len(selected) > most
-
-    def _selected(self) -> Iterator[str]:
         latest_start = self.latest_start()
-        for status in self.statuses(ENDED_STATUSES, _DELETABLE):
-            for execution in self._started_before(latest_start, status):
-                yield execution.id
+        statuses = self.statuses(ENDED_STATUSES, _DELETABLE)
+        executions = chain.from_iterable(self._started_before(latest_start, status) for status in statuses)
+        selected = [execution.id for execution in islice(executions, most + 1)]
+        return selected[:most], len(selected) > most
 
     def _started_before(self, latest_start: datetime | None, status: Any) -> Iterator[Execution]:
         read = partial(self.hook.executions.list, status=status, workflow_id=self.selected_workflow_id)

@@ -127,9 +127,8 @@ class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
         ServicePageLink().push(context, health.url)
         for line in health.table():
             self.log.info("%s", line)
-        result = cast(
-            "HealthResult", {**health.to_xcom(), "report_path": write_report(self.report_path, health.to_report)}
-        )
+        report_path = write_report(self.report_path, health.to_report)
+        result = cast("HealthResult", {**health.to_xcom(), "report_path": report_path})
         if health.is_healthy or self.on_breach == "report":
             log = self.log.info if health.is_healthy else self.log.warning
             log("Workflow health: %s", health.message)
