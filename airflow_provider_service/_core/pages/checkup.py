@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from airflow_provider_service._core.connection_check import check_connection, server_version
 from airflow_provider_service._core.runs import bridge
 from airflow_provider_service._core.runs.attempt import CLOCK_SKEW
-from airflow_provider_service._core.runs.searching import CLOCK_SKEW
 from airflow_provider_service.client.errors import (
     ServiceError,
     ServiceMissingScopeError,

@@ -16,7 +16,6 @@ from airflow_provider_service._core.pages.reading import ExecutionReading
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.runs.attempt import RunKey
-    from airflow_provider_service._core.runs.searching import RunKey
 
 
 #: Seconds until a page refreshes: for an execution that runs, for one that sleeps or cannot be read, and for a task
