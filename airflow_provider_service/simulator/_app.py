@@ -42,7 +42,7 @@ def build_app(state: State) -> ASGIApp:
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _unroutable, Exception: _fault})
     app.router.redirect_slashes = False
-    return EdgeLayer(app, state)
+    return _edge(app, state)
 
 
 async def _unroutable(request: Request, error: Exception) -> Response:
@@ -59,7 +59,6 @@ async def _fault(_request: Request, _error: Exception) -> Response:
 
 
 def no_such_page(method: str, path: str) -> Response:
-    """The HTML 404 for a path that no part of the service answers."""
     return html_response(404, f"Cannot {method} {path}")
 
 
@@ -78,35 +77,27 @@ async def _contract(_request: Request) -> Response:
     return Response(json.dumps(contract, indent=1), media_type="text/yaml; charset=utf-8")
 
 
-class EdgeLayer:
+def _edge(app: ASGIApp, state: State) -> ASGIApp:
     """ASGI layer for what applies to all paths: health, booting, preflight, undecoded routing."""
 
-    def __init__(self, app: ASGIApp, state: State) -> None:
-        self._app = app
-        self._state = state
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer requests that no route handles; route all others."""
-        answer = self._answer(scope["method"], scope["path"])
-        if answer is not None:
-            await answer(scope, receive, send)
-            return
-        # Routes match the undecoded path, so that %2F stays inside a segment; parameters are decoded afterwards.
-        await self._app({**scope, "path": scope["raw_path"].decode("latin-1")}, receive, send)
-
-    def _answer(self, method: str, path: str) -> Response | None:
+    def answer(method: str, path: str) -> Response | None:
         if path == "/healthz":
             return json_response(200, {"status": "ok"})
         if path == "/healthz/readiness":
-            ready = not self._state.booting
-            return json_response(200 if ready else 503, {"status": "ok" if ready else "error"})
-        if self._state.booting:
+            return json_response(503, {"status": "error"}) if state.booting else json_response(200, {"status": "ok"})
+        if state.booting:
             return no_such_page(method, path)
         return Response(None, 204) if method == "OPTIONS" else None
 
+    async def layer(scope: Scope, receive: Receive, send: Send) -> None:
+        # Routes match the undecoded path, so that %2F stays inside a segment; parameters are decoded afterwards.
+        routed = {**scope, "path": scope["raw_path"].decode("latin-1")}
+        await (answer(scope["method"], scope["path"]) or app)(routed, receive, send)
+
+    return layer
+
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a listening TCP socket."""
     # With the protocol given, asyncio turns off Nagle's algorithm, which would cost 40 ms per request.
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
@@ -119,21 +110,20 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-class AddressLayer:
+def without_address(app: ASGIApp) -> ASGIApp:
     """ASGI layer that removes the address of the server from the path of a request that was sent as to a proxy.
 
     uvicorn itself does so only if httptools is installed, which Airflow 2.11 does without.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def layer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["raw_path"].startswith((b"http://", b"https://")):
             _scheme, _, _host, *path = scope["raw_path"].split(b"/", 3)
             raw_path = b"/" + b"".join(path)
             scope = {**scope, "raw_path": raw_path, "path": unquote(raw_path.decode("latin-1"))}
-        await self._app(scope, receive, send)
+        await app(scope, receive, send)
+
+    return layer
 
 
 # ---------------------------------------------------------------- pages

@@ -31,7 +31,6 @@ class Clock:
         self._offset = timedelta()
 
     def now(self) -> datetime:
-        """The simulated date and time, timezone-aware, in UTC."""
         return self.source() + self._offset
 
     def advance(self, seconds: float) -> None:
@@ -45,25 +44,21 @@ class Clock:
         self._offset += timedelta(seconds=seconds)
 
 
-class DateLayer:
-    """ASGI layer that dates every answer by the simulated clock."""
+def with_date(app: ASGIApp, now: Callable[[], datetime]) -> ASGIApp:
+    """ASGI layer that adds a ``Date`` header by the simulated clock to every answer that has none."""
 
-    def __init__(self, app: ASGIApp, now: Callable[[], datetime]) -> None:
-        self._app = app
-        self._now = now
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Add a ``Date`` header to an answer that has none."""
-
+    async def layer(scope: Scope, receive: Receive, send: Send) -> None:
         async def dated(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = [*message.get("headers", [])]
                 if not any(name.lower() == b"date" for name, _ in headers):
-                    headers.append((b"date", format_datetime(self._now(), usegmt=True).encode()))
+                    headers.append((b"date", format_datetime(now(), usegmt=True).encode()))
                 message = {**message, "headers": headers}
             await send(message)
 
-        await self._app(scope, receive, dated)
+        await app(scope, receive, dated)
+
+    return layer
 
 
 Action = Callable[[datetime], None]
@@ -87,7 +82,6 @@ class Schedule:
             action(moment)
 
     def next_due(self) -> datetime | None:
-        """The date and time of the next action; None if there is none."""
         return self._heap[0][0] if self._heap else None
 
     def postpone(self, moment: datetime) -> None:

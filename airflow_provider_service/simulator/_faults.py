@@ -14,7 +14,6 @@ from typing import Any, Literal
 from urllib.parse import unquote
 
 from starlette.requests import ClientDisconnect
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from airflow_provider_service.simulator._gateway import html_response, json_response
@@ -78,15 +77,12 @@ class FaultBoard:
 
 
 class FaultLayer:
-    """ASGI layer that applies faults to requests."""
-
     def __init__(self, app: ASGIApp, state: State, board: FaultBoard) -> None:
         self._app = app
         self._state = state
         self._board = board
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on unless a fault applies to it."""
         if not self._board.faults:
             await self._app(scope, receive, send)
             return
@@ -128,23 +124,19 @@ class FaultLayer:
             await _send_too_little(answer, send)
             await self._close(scope, receive, abort=False)
         else:
-            await _replacement(fault)(scope, receive, send)
+            phrase = HTTPStatus(fault.status).phrase
+            if fault.kind == "html":
+                response = html_response(fault.status, phrase)
+            else:
+                response = json_response(fault.status, {"message": phrase})
+            if fault.retry_after is not None:
+                response.headers["retry-after"] = str(fault.retry_after)
+            await response(scope, receive, send)
 
     async def _close(self, scope: Scope, receive: Receive, *, abort: bool) -> None:
         self._board.disconnect(scope, abort)
         while (await receive())["type"] != "http.disconnect":
             pass
-
-
-def _replacement(fault: Fault) -> Response:
-    phrase = HTTPStatus(fault.status).phrase
-    if fault.kind == "html":
-        response = html_response(fault.status, phrase)
-    else:
-        response = json_response(fault.status, {"message": phrase})
-    if fault.retry_after is not None:
-        response.headers["retry-after"] = str(fault.retry_after)
-    return response
 
 
 async def _send_too_little(answer: list[Message], send: Send) -> None:
@@ -194,7 +186,6 @@ class RecordingLayer:
         self.unfinished, self.changed = 0, 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Record the request when it arrives, and its status when its answer begins."""
         record = RecordedRequest(scope["method"], unquote(scope["path"]), scope["query_string"].decode("latin-1"))
         self.requests.append(record)
         self._count(1)

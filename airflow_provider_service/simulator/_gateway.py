@@ -42,21 +42,9 @@ _HTML = """<!DOCTYPE html>
 """
 
 
-@dataclass(frozen=True)
-class Upload:
-    """One uploaded file of a multipart body."""
-
-    filename: str
-    content: bytes
-    media_type: str = ""
-
-
 @dataclass
 class Call:
-    """The input of a handler: a request that has passed every check."""
-
     state: State
-    operation: Operation
     key: ApiKey
     path: dict[str, str]
     query: dict[str, Any]
@@ -123,8 +111,6 @@ def operation(
     body: Body | None = None,
     params: Mapping[str, str] | None = None,
 ) -> Callable[[Handler], Handler]:
-    """Register the decorated handler as an endpoint."""
-
     def register(handler: Handler) -> Handler:
         if name in OPERATIONS:
             raise ValueError(f"operation {name} is registered twice")
@@ -178,7 +164,6 @@ def parse_json(content: bytes) -> Any:
 
 
 async def read_body(request: Request, limit: int = PAYLOAD_LIMIT) -> bytes | Response:
-    """The whole body, or the 413 page if it exceeds the limit."""
     chunks: list[bytes] = []
     size = 0
     async for chunk in request.stream():
@@ -190,7 +175,6 @@ async def read_body(request: Request, limit: int = PAYLOAD_LIMIT) -> bytes | Res
 
 
 async def handle(request: Request, op: Operation, state: State) -> Response:
-    """Check the request, call the handler and render its answer."""
     content = await read_body(request)
     if isinstance(content, Response):
         return content
@@ -236,7 +220,7 @@ def _admit(request: Request, op: Operation, state: State, body: Any, *, is_empty
     if op.family == "strict":
         _check_license(op, state)
         _check_scope(op, key)
-    return Call(state, op, key, path, query, request, body)
+    return Call(state, key, path, query, request, body)
 
 
 async def hold_open(request: Request, state: State, reached: Callable[[], bool]) -> None:
@@ -249,7 +233,7 @@ def _authenticate(request: Request, family: Family, state: State) -> ApiKey:
     secret = request.headers.get("x-service-api-key") or request.headers.get("x-n8n-api-key")
     if not secret:
         raise ApiError(401, "'X-N8N-API-KEY' header required" if family == "strict" else "Unauthorized")
-    key = state.find_key(secret)
+    key = state.keys.get(secret)
     if key is None:
         raise ApiError(401, "unauthorized" if family == "strict" else "Unauthorized")
     return key
@@ -267,21 +251,6 @@ def _check_license(op: Operation, state: State) -> None:
             f"Your license does not allow for {op.feature}. To enable {op.feature}, "
             "please upgrade to a license that supports this feature.",
         )
-
-
-async def form_items(request: Request, content: bytes) -> list[tuple[str, str | Upload]]:
-    """The fields and files of a multipart body, in their order."""
-
-    async def replay() -> dict[str, Any]:
-        return {"type": "http.request", "body": content, "more_body": False}
-
-    async with Request(request.scope, replay).form() as form:
-        return [
-            (name, value)
-            if isinstance(value, str)
-            else (name, Upload(value.filename or name, await value.read(), value.content_type or ""))
-            for name, value in form.multi_items()
-        ]
 
 
 def _with_etag(request: Request, response: Response) -> Response:

@@ -21,12 +21,9 @@ class Host(Protocol):
 
     def new_id(self) -> str:
         """A new id in the service's format."""
-        ...
 
     def stamp(self) -> str:
         """The clock's date and time, in the service's format."""
-        ...
 
     def settle(self) -> None:
         """Carry out everything that is due according to the clock."""
-        ...

@@ -30,7 +30,6 @@ def webhook(path: str, **parameters: Any) -> dict[str, Any]:
 
 
 def trigger(kind: TriggerKind, path: str) -> dict[str, Any]:
-    """A node that begins a workflow."""
     nodes = {
         "webhook": webhook(path, options={"responseData": WITH_ID}),
         "schedule": node("Schedule", "scheduleTrigger", 1.2, {"rule": {"interval": [{}]}}, 0),

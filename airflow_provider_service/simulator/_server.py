@@ -17,8 +17,8 @@ import uvicorn
 from starlette.types import ASGIApp, Scope
 
 from airflow_provider_service.simulator._access import Access
-from airflow_provider_service.simulator._app import AddressLayer, build_app, listen
-from airflow_provider_service.simulator._clock import Clock, DateLayer
+from airflow_provider_service.simulator._app import build_app, listen, without_address
+from airflow_provider_service.simulator._clock import Clock, with_date
 from airflow_provider_service.simulator._engine.engine import STATUSES, TERMINAL, Execution
 from airflow_provider_service.simulator._faults import (
     Fault,
@@ -42,9 +42,14 @@ _running: set[ServiceSimulator] = set()
 
 
 def is_any_request_processed(since: float) -> bool:
-    """Whether a simulator of this process has requests that it neither has finished with nor holds open."""
-    layers = ((one._recording, one.state) for one in tuple(_running))
-    return any(layer.unfinished > state.held and layer.changed > since for layer, state in layers)
+    """Whether a simulator of this process has requests that it neither has finished with nor holds open.
+
+    It must have begun or finished one ``since`` then, by the monotonic clock.
+    """
+    return any(
+        simulator._recording.unfinished > simulator.state.held and simulator._recording.changed > since
+        for simulator in tuple(_running)
+    )
 
 
 class ServiceSimulator(Access):
@@ -109,7 +114,7 @@ class ServiceSimulator(Access):
         self.state.base_url = f"http://{shown}:{self._port}"
         self._boot(self._boot_seconds)
         config = uvicorn.Config(
-            AddressLayer(self._recording),
+            without_address(self._recording),
             lifespan="off",
             ws="none",
             log_config=None,
@@ -171,7 +176,7 @@ class ServiceSimulator(Access):
         self.in_loop(renew)
 
     def _application(self) -> ASGIApp:
-        return DateLayer(FaultLayer(build_app(self.state), self.state, self._faults), self.clock.now)
+        return with_date(FaultLayer(build_app(self.state), self.state, self._faults), self.clock.now)
 
     def restart(self, boot_seconds: float = 0.5) -> None:
         """Crash and start again: running executions crash, queued ones begin anew, waiting ones survive.

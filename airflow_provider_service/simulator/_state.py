@@ -23,8 +23,6 @@ from airflow_provider_service.simulator._stores.workflows import TagStore, Workf
 from airflow_provider_service.simulator._tables import TableStore
 from airflow_provider_service.simulator._validation import NEWEST
 
-_ALPHABET = string.ascii_letters + string.digits
-
 
 @dataclass(frozen=True)
 class ApiKey:
@@ -62,7 +60,7 @@ class State:
         self.booting_until: datetime | None = None
         self.owner_id = str(uuid.uuid4())
         self.personal_project_id = self.new_id()
-        self._keys: dict[str, ApiKey] = {}
+        self.keys: dict[str, ApiKey] = {}
         self.schedule = Schedule()
         #: Number of requests that are held open.
         self.held = 0
@@ -128,28 +126,19 @@ class State:
     # ------------------------------------------------------------ ids, keys and time
 
     def new_id(self) -> str:
-        """A new id in the service's format: 16 alphanumeric characters."""
-        return "".join(secrets.choice(_ALPHABET) for _ in range(16))
+        return "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(16))
 
     def stamp(self) -> str:
-        """The clock's date and time as ``YYYY-MM-DDTHH:MM:SS.mmmZ``."""
         return stamp(self.clock.now())
 
     def add_key(self, scopes: Iterable[str] | None = None, *, secret: str | None = None) -> ApiKey:
         """Create an API key of the owner; ``scopes`` None means all."""
         secret = secret or f"sim_{secrets.token_urlsafe(48)}"
         key = ApiKey(secret, None if scopes is None else frozenset(scopes), self.owner_id)
-        self._keys[secret] = key
+        self.keys[secret] = key
         return key
 
-    def find_key(self, secret: str) -> ApiKey | None:
-        return self._keys.get(secret)
-
-    def revoke_key(self, secret: str) -> None:
-        self._keys.pop(secret, None)
-
     def settle(self) -> None:
-        """Carry out everything that is due according to the clock."""
         self.schedule.run_due(self.clock.now())
 
     async def pause(self, seconds: float) -> None:

@@ -50,9 +50,6 @@ class TableStore:
         self._host = host
         self._tables: dict[str, Table] = {}
 
-    def __len__(self) -> int:
-        return len(self._tables)
-
     def get(self, table_id: str) -> Table:
         table = self._tables.get(table_id)
         if table is None:
@@ -159,7 +156,6 @@ class Table:
 
     @property
     def size_bytes(self) -> int:
-        """Approximate size; 4096 when empty."""
         if self._size is None:
             self._size = 4096 + sum(len(str(value)) for row in self.rows for value in row.values())
         return self._size
@@ -384,7 +380,6 @@ def check_reserved(name: str, *, status: int) -> None:
 
 
 def check_column_name(name: str) -> None:
-    """Refuse a column name of a new table that is not well formed."""
     if len(name) > 63:
         raise ApiError(400, "String must contain at most 63 character(s)")
     if not re.fullmatch(r"[a-zA-Z][a-zA-Z0-9_]*", name):
@@ -500,7 +495,6 @@ _ISO = re.compile(
 
 
 def invalid(text: str) -> ApiError:
-    """The 400 for a request that violates the table's rules."""
     return ApiError(400, f"Validation error with data table request: {text}")
 
 
@@ -525,7 +519,6 @@ def comparable(column_type: str, stored: Any) -> Any:
 
 
 def searchable(column_type: str, stored: Any) -> str:
-    """The stored value as a search sees it."""
     if column_type == "number":
         return sqlite_number(stored)
     if column_type == "boolean":

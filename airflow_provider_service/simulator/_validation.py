@@ -32,16 +32,15 @@ def refuse(where: str, text: str) -> ApiError:
     return ApiError(400, f"{where} {text}")
 
 
-def _json_type(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, (int, float)):
-        return "number"
-    if isinstance(value, str):
-        return "string"
-    return "array" if isinstance(value, list) else "object"
+_JSON_TYPES = {
+    type(None): "null",
+    bool: "boolean",
+    int: "number",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +68,7 @@ class Field:
             raise refuse(where, self.message) from error
 
     def _check_type(self, value: Any, where: str, family: Family) -> None:
-        received = _json_type(value)
+        received = _JSON_TYPES[type(value)]
         if self._json is not None and received != self._json:
             lenient = f"Expected {self._json}, received {received}"
             raise refuse(where, f"must be {self._type}" if family == "strict" else lenient)
@@ -138,8 +137,6 @@ class Integer(Number):
 
 @dataclass(frozen=True)
 class Enum(Field):
-    """One of ``values``."""
-
     values: tuple[str, ...]
     _type = _json = "string"
 
@@ -287,7 +284,10 @@ class Param:
         if self.kind == "limit":
             return _read_limit(self.name, text, family)
         if self.kind == "integer":
-            return self._read_integer(text, where, family)
+            if not re.fullmatch(r"-?\d{1,15}", text):
+                raise refuse(where, "must be integer" if strict else "Expected number, received nan")
+            Integer(min=self.min, max=self.max).check(int(text), where, family)
+            return int(text)
         if self.kind == "boolean":
             if text in ("true", "false"):
                 return text == "true"
@@ -307,13 +307,6 @@ class Param:
             except ValueError as error:
                 raise refuse(where, 'must match format "jsonString"' if strict else "must be valid JSON") from error
         return text
-
-    def _read_integer(self, text: str, where: str, family: Family) -> int:
-        if not re.fullmatch(r"-?\d{1,15}", text):
-            raise refuse(where, "must be integer" if family == "strict" else "Expected number, received nan")
-        value = int(text)
-        Integer(min=self.min, max=self.max).check(value, where, family)
-        return value
 
 
 def _read_limit(name: str, text: str, family: Family) -> int | None:
@@ -410,15 +403,10 @@ _BY_NAME = {name: version for version, names in _SINCE.items() for name in names
 
 
 def offers(version: str, operation: str, parameter: str | None = None) -> bool:
-    """Whether a version has an operation, or a parameter of its query."""
     return is_at_least(version, _BY_NAME.get(operation if parameter is None else f"{operation}?{parameter}", "0.0"))
 
 
 def is_at_least(version: str, other: str) -> bool:
     """Whether a version such as ``"2.20.12"`` is at least as new as another one, such as ``"2.20"``."""
-    return _numbers(version) >= _numbers(other)
-
-
-def _numbers(version: str) -> tuple[int, int]:
-    major, minor, *_ = version.split(".")
-    return int(major), int(minor)
+    numbers, of_other = ([int(number) for number in text.split(".")[:2]] for text in (version, other))
+    return numbers >= of_other

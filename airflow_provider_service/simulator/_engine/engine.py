@@ -103,7 +103,6 @@ class ExecutionStore:
         self._active.get(execution.status, {}).pop(execution.id, None)
 
     def of_workflow(self, workflow_id: str) -> list[Execution]:
-        """Every execution of a workflow, oldest first."""
         return list(self._by_workflow.get(workflow_id, {}).values())
 
     def with_status(self, status: str) -> list[Execution]:
@@ -175,7 +174,6 @@ class Engine:
         execution = self._create(snapshot, trigger, items, project_id, mode, output)
         execution.run.pinned = pinned or {}
         execution.version_id = snapshot.version_id
-        self._executions.add(execution)
         self._enqueue(execution)
         return execution
 
@@ -183,7 +181,6 @@ class Engine:
         """Record a run that failed at its trigger before anything ran."""
         execution = self._create(snapshot, trigger, items, project_id, "webhook")
         now = execution.started_at = self._clock.now()
-        self._executions.add(execution)
         execution.run.fail(operation_error(trigger, message), now)
         self._end(execution, "error", now)
         return execution
@@ -204,7 +201,6 @@ class Engine:
             raise ValueError("the workflow has no nodes")
         execution = self._create(snapshot, trigger, [{"json": {}}], project_id, mode)
         execution.version_id = snapshot.version_id
-        self._executions.add(execution)
         now = self._clock.now()
         ends = None if seconds is None else now + timedelta(seconds=seconds)
         if status != "new":
@@ -244,23 +240,23 @@ class Engine:
     ) -> Execution:
         execution_id = self._executions.next_id()
         run = Run(snapshot, execution_id, [Pending(trigger, items, output=output)])
-        return Execution(execution_id, run, mode, self._clock.now(), project_id)
+        execution = Execution(execution_id, run, mode, self._clock.now(), project_id)
+        self._executions.add(execution)
+        return execution
 
     def _enqueue(self, execution: Execution) -> None:
         self._queue[execution.id] = execution
         self._start_queued(self._clock.now())
 
     def _start_queued(self, moment: datetime) -> None:
-        while self._queue and self._has_slot():
+        while self._queue and (self.concurrency_limit is None or self._slots_taken() < self.concurrency_limit):
             self._start_next(moment)
 
     def _start_next(self, moment: datetime) -> None:
         self._begin(self._queue.pop(next(iter(self._queue))), moment)
 
-    def _has_slot(self) -> bool:
-        if self.concurrency_limit is None:
-            return True
-        return sum(map(self._holds_slot, self._executions.with_status("running"))) < self.concurrency_limit
+    def _slots_taken(self) -> int:
+        return sum(map(self._holds_slot, self._executions.with_status("running")))
 
     def _holds_slot(self, execution: Execution) -> bool:
         return execution.status == "running" and execution.mode in self._limited
@@ -317,10 +313,8 @@ class Engine:
         callee = self.find_callee(workflow_id)
         if callee is None:
             raise not_active(workflow_id)
-        first = callee.first_node()
-        execution = self._create(callee.snapshot, first, items, callee.project_id, "integrated")
+        execution = self._create(callee.snapshot, callee.first_node(), items, callee.project_id, "integrated")
         execution.version_id = callee.snapshot.version_id
-        self._executions.add(execution)
         if callee.allows(parent.workflow_id, parent.project_id):
             execution.parent = parent
             self._begin(execution, moment)
@@ -338,20 +332,15 @@ class Engine:
 
     def _time_out(self, execution: Execution, moment: datetime) -> None:
         if execution.status == "running" and not execution.deleted:
-            self._cancel(execution, moment)
+            self.stop(execution, moment)
 
     # ------------------------------------------------------------ ending
 
-    def stop(self, execution: Execution) -> None:
-        """Cancel a new, running or waiting execution at once."""
-        self._cancel(execution, self._clock.now())
-
-    def _cancel(self, execution: Execution, moment: datetime) -> None:
+    def stop(self, execution: Execution, moment: datetime | None = None) -> None:
         execution.run.cancel()
-        self._end(execution, "canceled", moment)
+        self._end(execution, "canceled", moment or self._clock.now())
 
     def finish(self, execution: Execution, status: str, *, node: str | None = None, message: str | None = None) -> None:
-        """End an execution from outside."""
         now = self._clock.now()
         run = execution.run
         reached = run.snapshot.node(node) if node else None

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from airflow_provider_service.simulator._engine.expressions import (
@@ -55,7 +56,6 @@ _RETURN = re.compile(r"\s*return\s*(\[.*\])\s*;?\s*", re.DOTALL)
 
 
 def is_trigger(node: Node) -> bool:
-    """Whether a run may begin at this node."""
     kind: str = node["type"]
     return kind == WEBHOOK or kind.endswith("Trigger")
 
@@ -72,7 +72,7 @@ def is_counted(node: Node) -> bool:
 
 @dataclass(frozen=True)
 class WebhookAnswer:
-    """The response that a Respond to Webhook node sends."""
+    """The response to the call of a webhook."""
 
     status: int
     body: Any
@@ -175,8 +175,8 @@ def _stop_and_error(node: Node, items: Items, scope_of: ScopeOf, _moment: dateti
     if parameters.get("errorType") == "errorObject":
         details = parameters.get("errorObject", "{}")
         message = as_text(details)
-        parsed = _json_or_none(details) if isinstance(details, str) else details
-        if isinstance(parsed, dict):
+        parsed = _of_type(dict, details)
+        if parsed is not None:
             keys = (key for key in ("message", "description", "error") if key in parsed)
             message = as_text(next((parsed[key] for key in keys), parsed))
     raise NodeFailedError(operation_error(node, message or "An error occurred"))
@@ -185,8 +185,8 @@ def _stop_and_error(node: Node, items: Items, scope_of: ScopeOf, _moment: dateti
 def _code(node: Node, items: Items, _scope_of: ScopeOf, _moment: datetime) -> Outcome:
     code = str((node.get("parameters") or {}).get("jsCode", ""))
     returned = _RETURN.fullmatch(code)
-    written = _json_or_none(returned[1]) if returned else None
-    if isinstance(written, list):
+    written = _of_type(list, returned[1]) if returned else None
+    if written is not None:
         objects = [value for value in written if isinstance(value, dict)]
         # An object without "json" is the JSON of an item.
         return Outcome([value if "json" in value else {"json": value} for value in objects])
@@ -305,9 +305,8 @@ def _set(node: Node, items: Items, scope_of: ScopeOf, _moment: datetime) -> Outc
 
 def _values(parameters: Mapping[str, Any], scope: Scope, item: int) -> dict[str, Any]:
     if parameters.get("mode") == "raw":
-        output = evaluate(parameters.get("jsonOutput", "{}"), scope)
-        output = _json_or_none(output) if isinstance(output, str) else output
-        if not isinstance(output, dict):
+        output: dict[str, Any] | None = _of_type(dict, evaluate(parameters.get("jsonOutput", "{}"), scope))
+        if output is None:
             raise ExpressionError(f"The 'JSON Output' in item {item} contains invalid JSON")
         return output
     values = {}
@@ -345,29 +344,22 @@ def _as_boolean(value: Any) -> bool | None:
     return bool(number) if number in (0, 1) else None
 
 
-def _json_or_none(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None
-
-
-def _as_list(value: Any) -> list[Any] | None:
-    value = _json_or_none(value) if isinstance(value, str) else value
-    return value if isinstance(value, list) else None
-
-
-def _as_object(value: Any) -> dict[str, Any] | None:
-    value = _json_or_none(value) if isinstance(value, str) else value
-    return value if isinstance(value, dict) else None
+def _of_type(kind: type, value: Any) -> Any:
+    """The value, read as JSON if it is a text; None if it is not of this type."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return None
+    return value if isinstance(value, kind) else None
 
 
 _CONVERSIONS: dict[Any, Callable[[Any], Any]] = {
     "string": as_text,
     "number": as_number,
     "boolean": _as_boolean,
-    "array": _as_list,
-    "object": _as_object,
+    "array": partial(_of_type, list),
+    "object": partial(_of_type, dict),
 }
 
 

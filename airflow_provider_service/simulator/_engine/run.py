@@ -70,8 +70,6 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Pending:
-    """A node to run, with its input."""
-
     node: Node
     items: Items
     source: tuple[str, int, int] | None = None  # previous node, its output, its run
@@ -155,7 +153,6 @@ class Run:
         return replace(outcome, metadata={"subExecution": started_as, "subExecutionsCount": 1})
 
     def scope(self, item: dict[str, Any]) -> Scope:
-        """The scope of expressions for ``item``."""
         nodes = {}
         for name, runs in self.run_data.items():
             nodes[name] = [items for items in runs[-1].get("data", {}).get("main", []) if items]

@@ -109,7 +109,6 @@ def _contents(execution: Execution) -> dict[str, Any]:
     ),
 )
 def list_executions(call: Call) -> dict[str, Any]:
-    """Executions, newest first; running ones only if they are requested."""
     with_data = call.query.get("includeData", False)
 
     def shape(execution: Execution) -> dict[str, Any]:

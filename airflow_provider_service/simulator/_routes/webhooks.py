@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, unquote
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -20,9 +20,7 @@ from airflow_provider_service.simulator._engine.expressions import ExpressionErr
 from airflow_provider_service.simulator._engine.nodes import RESPOND, WebhookAnswer
 from airflow_provider_service.simulator._gateway import (
     PAYLOAD_LIMIT,
-    Upload,
     error_response,
-    form_items,
     hold_open,
     json_response,
     media_type,
@@ -208,31 +206,35 @@ async def _read_files(
     request: Request, content: bytes, live: LiveWebhook
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """The text fields of a form, and its files as the binary data of an item."""
-    try:
-        parts = await form_items(request, content)
-    except HTTPException as error:
-        raise ApiError(400, "The submitted form data could not be parsed.", code=400) from error
-    wanted = ((live.node.get("parameters") or {}).get("options") or {}).get("binaryPropertyName")
+    prefix = ((live.node.get("parameters") or {}).get("options") or {}).get("binaryPropertyName")
     fields: dict[str, Any] = {}
     binary: dict[str, dict[str, Any]] = {}
-    files = 0
-    for name, part in parts:
-        if isinstance(part, str):
-            fields[name] = part
-        else:
-            binary[f"{wanted}{files}" if wanted else name.removesuffix("[]")] = _binary(part, live.workflow_id)
-            files += 1
+
+    async def replay() -> dict[str, Any]:
+        return {"type": "http.request", "body": content, "more_body": False}
+
+    try:
+        async with Request(request.scope, replay).form() as form:
+            for name, part in form.multi_items():
+                if isinstance(part, str):
+                    fields[name] = part
+                else:
+                    property_name = f"{prefix}{len(binary)}" if prefix else name.removesuffix("[]")
+                    binary[property_name] = await _binary(part, part.filename or name, live.workflow_id)
+    except HTTPException as error:
+        raise ApiError(400, "The submitted form data could not be parsed.", code=400) from error
     return fields, binary
 
 
-def _binary(file: Upload, workflow_id: str) -> dict[str, Any]:
-    kind, _, subtype = file.media_type.partition("/")
+async def _binary(file: UploadFile, name: str, workflow_id: str) -> dict[str, Any]:
+    content_type = file.content_type or ""
+    kind, _, subtype = content_type.partition("/")
     shown = kind if kind in ("text", "image", "audio", "video") else subtype if subtype in ("pdf", "json") else None
-    name = file.filename.rpartition("\\")[2].replace("%22", '"')
+    name = name.rpartition("\\")[2].replace("%22", '"')
     extension = name.rpartition(".")[2] if "." in name else None
-    size = len(file.content)
+    size = len(await file.read())
     return {
-        "mimeType": file.media_type,
+        "mimeType": content_type,
         **({"fileType": shown} if shown else {}),
         **({"fileExtension": extension} if extension else {}),
         "data": "filesystem-v2",

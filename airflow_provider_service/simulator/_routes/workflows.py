@@ -195,14 +195,10 @@ def _targets(by_kind: Any) -> list[Any]:
 
 
 def workflow_json(state: State, workflow: Workflow, *, pinned: bool = True) -> dict[str, Any]:
-    active_version = None
-    if workflow.active_version is not None:
-        history = workflow.active_version.publish_history
-        active_version = {
-            **version_json(workflow.active_version),
-            "autosaved": False,
-            "workflowPublishHistory": history,
-        }
+    version, active_version = workflow.active_version, None
+    if version is not None:
+        history = {"workflowPublishHistory": version.publish_history}
+        active_version = {**version_json(version), "autosaved": False, **history}
     shared = {
         "updatedAt": workflow.shared_at,
         "createdAt": workflow.shared_at,
@@ -224,7 +220,7 @@ def workflow_json(state: State, workflow: Workflow, *, pinned: bool = True) -> d
         "nodeGroups": workflow.node_groups,
         "settings": workflow.settings,
         "staticData": workflow.static_data,
-        "meta": workflow.meta,
+        "meta": None,
         "versionId": workflow.version_id,
         "activeVersionId": active_version["versionId"] if active_version else None,
         "versionCounter": workflow.version_counter,
@@ -242,7 +238,6 @@ def workflow_json(state: State, workflow: Workflow, *, pinned: bool = True) -> d
 
 
 def workflow_item(state: State, workflow: Workflow, *, pinned: bool = True) -> dict[str, Any]:
-    """The workflow as lists show it."""
     answer = workflow_json(state, workflow, pinned=pinned)
     for name in ("description", "versionCounter", "sourceWorkflowId"):
         answer.pop(name, None)
@@ -259,9 +254,8 @@ def workflow_without(state: State, workflow: Workflow, *names: str) -> dict[str,
 
 
 def version_summary(version: Version) -> dict[str, Any]:
-    """The version as the history shows it."""
     return {
-        "updatedAt": version.updated_at,
+        "updatedAt": version.created_at,
         "createdAt": version.created_at,
         "versionId": version.version_id,
         "workflowId": version.workflow_id,
@@ -425,7 +419,6 @@ def publish_workflow(call: Call) -> dict[str, Any]:
 
 @_operation("activate_workflow", "POST", f"{_WORKFLOW}/activate", scope="workflow:activate", body=PUBLISH_BODY)
 def activate_workflow(call: Call) -> Reply:
-    """The deprecated name of publishing."""
     return Reply(publish_workflow(call), headers=_ACTIVATION_DEPRECATED)
 
 
@@ -438,7 +431,6 @@ def unpublish_workflow(call: Call) -> dict[str, Any]:
 
 @_operation("deactivate_workflow", "POST", f"{_WORKFLOW}/deactivate", scope="workflow:deactivate")
 def deactivate_workflow(call: Call) -> Reply:
-    """The deprecated name of unpublishing."""
     return Reply(unpublish_workflow(call), headers=_ACTIVATION_DEPRECATED)
 
 
@@ -459,7 +451,6 @@ def get_workflow_version(call: Call) -> dict[str, Any]:
     "get_workflow_version_deprecated", "GET", "/workflows/{id}/{versionId}", scope="workflow:read", family="strict"
 )
 def get_workflow_version_deprecated(call: Call) -> Reply:
-    """The deprecated path of a version."""
     return Reply(_version(call, call.path["id"], call.path["versionId"]), headers=_VERSION_DEPRECATED)
 
 

@@ -65,16 +65,11 @@ class AuditStore:
         recent = {run.workflow_id for run in self._executions if run.created_at >= since}
         uses = {
             "Credentials not used in any workflow": workflows,
-            "Credentials not used in any active workflow": filter(lambda workflow: workflow.active, workflows),
-            "Credentials not used in recently executed workflows": filter(
-                lambda workflow: workflow.id in recent, workflows
-            ),
+            "Credentials not used in any active workflow": [each for each in workflows if each.active],
+            "Credentials not used in recently executed workflows": [each for each in workflows if each.id in recent],
         }
-        return [
-            _section(title, "Nothing needs these credentials.", "Delete them.", unused)
-            for title, users in uses.items()
-            if (unused := self._unused_credentials(users))
-        ]
+        unused = {title: self._unused_credentials(users) for title, users in uses.items()}
+        return _sections("Nothing needs these credentials.", "Delete them.", unused)
 
     def _unused_credentials(self, workflows: Iterable[Workflow]) -> list[dict[str, Any]]:
         used = {
@@ -94,7 +89,7 @@ class AuditStore:
 
     def _node_section(self, title: str, kinds: Sequence[str]) -> list[dict[str, Any]]:
         places = [_place(workflow, node) for workflow, node in self._nodes() if _kind(node) in kinds]
-        return [_section(title, "These nodes can do harm.", "Check that each is needed.", places)] if places else []
+        return _sections("These nodes can do harm.", "Check that each is needed.", {title: places})
 
     def _nodes(self) -> Iterator[tuple[Workflow, dict[str, Any]]]:
         for workflow in self._workflows.all():
@@ -123,11 +118,7 @@ class AuditStore:
                 place for parameters, place in query_parameters if parameters is None
             ],
         }
-        return [
-            _section(title, "Input may become part of a query.", "Use query parameters.", places)
-            for title, places in findings.items()
-            if places
-        ]
+        return _sections("Input may become part of a query.", "Use query parameters.", findings)
 
     # ------------------------------------------------------------ instance
 
@@ -155,10 +146,8 @@ class AuditStore:
                 "telemetry": {"diagnosticsEnabled": False},
             },
         }
-        if not unprotected:
-            return [overview]
-        title = "Unprotected webhooks in instance"
-        return [_section(title, "Anyone can call these.", "Require authentication.", unprotected), overview]
+        webhooks = {"Unprotected webhooks in instance": unprotected}
+        return [*_sections("Anyone can call these.", "Require authentication.", webhooks), overview]
 
 
 def _kind(node: dict[str, Any]) -> str:
@@ -187,8 +176,11 @@ def _place(workflow: Workflow, node: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _section(title: str, description: str, recommendation: str, location: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"title": title, "description": description, "recommendation": recommendation, "location": location}
+def _sections(
+    description: str, recommendation: str, places_by_title: dict[str, list[dict[str, Any]]]
+) -> list[dict[str, Any]]:
+    shared = {"description": description, "recommendation": recommendation}
+    return [{"title": title, **shared, "location": places} for title, places in places_by_title.items() if places]
 
 
 # ---------------------------------------------------------------- community packages
@@ -228,7 +220,6 @@ class CommunityPackageStore:
         return {**package, "updateAvailable": vetted.versions[-1]}
 
     def install(self, name: str, version: str | None = None, *, verify: bool = True) -> dict[str, Any]:
-        """Install a package (default: its newest version)."""
         if not name:
             raise ApiError(400, "Package name is required")
         vetted = self._find(name, version, verify=verify)
@@ -250,7 +241,6 @@ class CommunityPackageStore:
         return self._describe(package)
 
     def update(self, name: str, version: str | None = None, *, verify: bool = True) -> dict[str, Any]:
-        """Bring an installed package to a version (default: the newest)."""
         vetted = self._find(name, version, verify=verify)
         package = self._package(name)
         package.update(installedVersion=version or vetted.versions[-1], updatedAt=self._host.stamp())

@@ -46,7 +46,6 @@ class CredentialStore:
         return self._data[self.get(credential_id)["id"]]
 
     def shared(self, credential_id: str) -> list[dict[str, Any]]:
-        """The owning project as list items show it."""
         project_id, since = self._owners[credential_id]
         project = self._projects.get(project_id)
         owner = {"id": project_id, "name": project["name"], "role": "credential:owner"}
@@ -66,7 +65,6 @@ class CredentialStore:
         project_id: str | None = None,
         resolvable: bool = False,
     ) -> dict[str, Any]:
-        """Create a credential in a project (default: the owner's personal one)."""
         self._check_data(type_name, data)
         project = self._projects.get(project_id or self._host.personal_project_id)
         self._check_resolvable(project["id"], resolvable)
@@ -285,7 +283,6 @@ def as_published(schema: Mapping[str, Any], version: str) -> dict[str, Any]:
 
 
 def check_data(data: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
-    """Refuse data that does not fit a published schema."""
     for name, value in data.items():
         described = schema["properties"].get(name)
         if described is None:

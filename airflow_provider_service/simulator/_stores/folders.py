@@ -100,7 +100,6 @@ class FolderStore:
             del self._folders[doomed]
 
     def delete_project(self, project_id: str) -> None:
-        """Delete every folder of a project."""
         self._folders = {key: folder for key, folder in self._folders.items() if folder["projectId"] != project_id}
 
     def _workflows_in(self, folder_ids: Sequence[str]) -> list[Workflow]:

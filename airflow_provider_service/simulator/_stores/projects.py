@@ -71,7 +71,6 @@ class UserStore:
         return user
 
     def check_invitations(self, invitations: Sequence[tuple[str, str]]) -> None:
-        """Refuse (e-mail, role) pairs that cannot all be invited."""
         for _, role in invitations:
             if role == OWNER_ROLE:
                 raise ApiError(400, "This global role value is not assignable")
@@ -158,7 +157,6 @@ class ProjectStore:
         return project
 
     def create(self, name: str, creator_id: str, *, project_id: str | None = None) -> dict[str, Any]:
-        """Create a team project that its creator administers."""
         project = self._add(project_id or self._host.new_id(), name, "team", creator_id)
         self._members[project["id"]][creator_id] = ADMIN_ROLE
         return project
@@ -263,7 +261,6 @@ class VariableStore:
         ]
 
     def describe(self, variable: dict[str, Any]) -> dict[str, Any]:
-        """A variable as the service shows it, with its project."""
         project_id = variable["projectId"]
         return {
             "id": variable["id"],
@@ -293,7 +290,6 @@ class VariableStore:
         return variable
 
     def update(self, variable_id: str, key: str, value: str, project_id: str | None) -> None:
-        """Replace a variable's key, value and place."""
         variable = self.get(variable_id)
         self._check(key, project_id, besides=variable_id)
         variable.update(key=key, value=value, projectId=project_id)

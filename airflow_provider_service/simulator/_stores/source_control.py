@@ -123,7 +123,6 @@ class SourceControlStore:
     # ------------------------------------------------------------ status
 
     def status(self, direction: str) -> list[dict[str, Any]]:
-        """The changes of a push or pull, as the service shows them."""
         self._check_connected()
         pending = self._remote if direction == "pull" else self._pending_locally()
         return [_shown(pending_file) for pending_file in pending.values()]
@@ -200,7 +199,11 @@ class SourceControlStore:
             self._apply_workflow(waiting, auto_publish)
         elif kind == "variables":
             for pair in content or ():
-                self._put_variable(pair["key"], pair["value"])
+                variable = self._variables.named(pair["key"])
+                if variable is None:
+                    self._variables.create(pair["key"], pair["value"])
+                else:
+                    variable["value"] = pair["value"]
         elif kind == "tags":
             for tag in content or ():
                 if self._tags.find(tag["id"]) is None and self._tags.named(tag["name"]) is None:
@@ -209,13 +212,6 @@ class SourceControlStore:
             # A repository never contains secrets, so the imported credential is a stub.
             type_name, project_id = (content or {}).get("type", "httpHeaderAuth"), self._host.personal_project_id
             self._credentials.add(waiting["name"], type_name, {}, project_id, credential_id=waiting["id"])
-
-    def _put_variable(self, key: str, value: str) -> None:
-        variable = self._variables.named(key)
-        if variable is None:
-            self._variables.create(key, value)
-        else:
-            variable["value"] = value
 
     def _apply_workflow(self, waiting: dict[str, Any], auto_publish: str) -> None:
         store = self._workflows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -32,8 +32,6 @@ _UNSET = {"errorWorkflow": "DEFAULT", "timezone": "DEFAULT", "executionTimeout":
 
 @dataclass(eq=False)
 class Version:
-    """One version of a workflow's nodes and connections."""
-
     version_id: str
     workflow_id: str
     nodes: list[dict[str, Any]]
@@ -41,7 +39,6 @@ class Version:
     node_groups: list[Any]
     authors: str
     created_at: str
-    updated_at: str
     name: str | None = None
     description: str | None = None
     publish_history: list[dict[str, Any]] = field(default_factory=list)
@@ -66,7 +63,6 @@ class Workflow:
     description: str | None = None
     static_data: Any = None
     pin_data: Any = None
-    meta: Any = None
     parent_folder_id: str | None = None
     is_archived: bool = False
     active_version: Version | None = None
@@ -141,7 +137,6 @@ class WorkflowStore:
     def create(
         self, body: Mapping[str, Any], *, project_id: str | None = None, workflow_id: str | None = None
     ) -> Workflow:
-        """Add an inactive workflow from the checked body of a create."""
         now = self._host.stamp()
         project_id = project_id or self._host.personal_project_id
         workflow = Workflow(
@@ -191,7 +186,6 @@ class WorkflowStore:
         workflow.updated_at = self._host.stamp()
 
     def _new_version(self, workflow: Workflow) -> None:
-        now = self._host.stamp()
         version = Version(
             version_id=str(uuid.uuid4()),
             workflow_id=workflow.id,
@@ -199,8 +193,7 @@ class WorkflowStore:
             connections=workflow.connections,
             node_groups=workflow.node_groups,
             authors=self._users.owner_name,
-            created_at=now,
-            updated_at=now,
+            created_at=self._host.stamp(),
         )
         workflow.versions[version.version_id] = version
         workflow.version_id = version.version_id
@@ -211,7 +204,6 @@ class WorkflowStore:
         workflow.tag_ids = list(dict.fromkeys(tag_ids))
 
     def tags_of(self, workflow: Workflow) -> list[dict[str, Any]]:
-        """The tags of a workflow that still exist."""
         tags = map(self._tags.find, workflow.tag_ids)
         return [tag for tag in tags if tag is not None]
 
@@ -227,7 +219,6 @@ class WorkflowStore:
         workflow.shared_at = self._host.stamp()
 
     def archive(self, workflow: Workflow) -> None:
-        """Archive a workflow; a published one is unpublished."""
         if workflow.is_archived:
             return
         self.unpublish(workflow)
@@ -256,7 +247,6 @@ class WorkflowStore:
         self._engine.remove_workflow(workflow.id)
 
     def delete_project(self, project_id: str) -> None:
-        """Delete every workflow of a project, including published ones."""
         for workflow in self.all():
             if workflow.project_id == project_id:
                 self._drop(workflow)
@@ -296,7 +286,17 @@ class WorkflowStore:
         workflow.unpublished_by = None
         self._record_publishing(version, "activated")
         self._touch(workflow)
-        self._later(lambda: self._go_live(workflow, version), self._host.publish_delay if delay is None else delay)
+
+        def go_live(_moment: datetime) -> None:
+            # It may have been unpublished or published again in the meantime.
+            if workflow.active_version is version and workflow.id in self._workflows:
+                workflow.live_version = version
+                self.webhooks.register(workflow.id, version.version_id, version.nodes)
+
+        self._host.schedule.at(self._in(self._host.publish_delay if delay is None else delay), go_live)
+
+    def _in(self, seconds: float) -> datetime:
+        return self._host.clock.now() + timedelta(seconds=seconds)
 
     def _require_published_callees(self, workflow: Workflow, version: Version) -> None:
         faults = []
@@ -316,24 +316,16 @@ class WorkflowStore:
         if version is None:
             return
         workflow.active_version = None
-        workflow.unpublished_by = self._host.clock.now() + timedelta(seconds=self._host.publish_delay)
+        workflow.unpublished_by = self._in(self._host.publish_delay)
         self._record_publishing(version, "deactivated")
         self._touch(workflow)
-        self._later(lambda: self._go_down(workflow), self._host.publish_delay)
 
-    def _later(self, action: Callable[[], None], seconds: float) -> None:
-        self._host.schedule.at(self._host.clock.now() + timedelta(seconds=seconds), lambda _moment: action())
+        def go_down(_moment: datetime) -> None:
+            if not workflow.active:
+                workflow.live_version = None
+                self.webhooks.remove(workflow.id)
 
-    def _go_live(self, workflow: Workflow, version: Version) -> None:
-        # It may have been unpublished or published again in the meantime.
-        if workflow.active_version is version and workflow.id in self._workflows:
-            workflow.live_version = version
-            self.webhooks.register(workflow.id, version.version_id, version.nodes)
-
-    def _go_down(self, workflow: Workflow) -> None:
-        if not workflow.active:
-            workflow.live_version = None
-            self.webhooks.remove(workflow.id)
+        self._host.schedule.at(self._in(self._host.publish_delay), go_down)
 
     def _record_publishing(self, version: Version, event: str) -> None:
         versions = self._workflows[version.workflow_id].versions.values()
@@ -459,8 +451,6 @@ class LiveWebhook:
 
 
 class WebhookRegistry:
-    """Live webhooks by method and path."""
-
     def __init__(self) -> None:
         self._live: dict[tuple[str, str], LiveWebhook] = {}
 
@@ -469,7 +459,6 @@ class WebhookRegistry:
         return self._live.get((method, path)) or self._by_webhook_id(path, method)
 
     def methods(self, path: str) -> list[str]:
-        """The methods that are answered on a path."""
         fixed = sorted(method for method, live_path in self._live if live_path == path)
         return fixed or [method for method, _ in self._live if self._by_webhook_id(path, method)][:1]
 
