@@ -2,6 +2,16 @@
 
 The package and a simulated service share this clock. Events are the end of a pause or of a timeout, and the next action
 of the service while it holds a request open.
+
+Why it looks at all threads: a start, its search, a poller and the service run at the same time, and each has a deadline
+by this clock. A clock that only runs faster, or that jumps whenever one thread waits, lets these deadlines pass while
+others work: calls time out that the service would answer in milliseconds. So time may only pass while nobody works.
+Whether somebody does is asked in this order, because each answer has a gap that the next one closes:
+
+1. Has everybody who was woken noticed it, and has the service finished with each request that it does not hold open?
+2. Has no other thread taken processor time for a moment?
+3. Does no packet wait in the kernel, whose delivery would make a thread ready?
+4. Is no other thread ready to run? On a busy machine, a thread may be ready for long before it gets its turn.
 """
 
 from __future__ import annotations
@@ -30,41 +40,28 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# Where Linux shows threads and packets. Elsewhere, each thread that is ready must get its turn within the pause between
+# two checks of the others.
 _THREADS = Path("/proc/self/task")
-# Pause between two checks of the other threads. If their states cannot be read, each thread that is ready must get its
-# turn within this time.
 _BREATH_SECONDS = 0.001 if _THREADS.exists() else 0.02
-# In newer kernels, the twelfth number of each line is that of the packets that wait for a processor.
-_NETWORK, _PACKETS = Path("/proc/net/softnet_stat"), 11
-# States of a thread that runs, waits for its turn or for a disk, or is stopped by a debugger or a profiler.
-_READY = b"RDTt"
+_NETWORK = Path("/proc/net/softnet_stat")
 # A thread that wakes takes more processor time than this. The difference of two readings is up to 2,000 ns where no
 # thread runs, and more the slower the machine is and the more threads the process has.
 _NOISE_NANOSECONDS = 4_000
 # Time stands for as long for somebody who has been woken, and for requests that are processed: on a busy machine, a
 # thread may look idle, and layers around a simulator pause in real time. What never ends must not stop time forever.
 _PATIENCE_SECONDS = 5.0
-# Rounding error of dates, which have a resolution of microseconds.
-_ROUNDING_SECONDS = 2e-6
 
 
 @dataclass(eq=False)
 class _Sleeper:
-    """A thread or task that pauses; times are in seconds since the epoch.
-
-    :param due: when the pause ends.
-    :param pause: duration of the pause, in seconds.
-    :param deadline: when the polling ends to which the pause belongs; infinity if nothing is polled.
-    :param wake: ends the pause.
-    :param is_task: whether it is a task of an event loop, so that its thread does not sleep.
-    :param woken: when the pause has ended, by the monotonic clock of the system.
-    """
+    """A thread or task that pauses; times are in seconds since the epoch."""
 
     due: float
     pause: float
-    deadline: float
+    deadline: float  # end of the polling to which the pause belongs; infinity if nothing is polled
     wake: Callable[[], object]
-    is_task: bool
+    is_task: bool  # of an event loop, so that its thread does not sleep
     is_over: bool = False
     thread: int = field(default_factory=threading.get_ident)
     woken: float = field(default_factory=time.monotonic)
@@ -76,14 +73,8 @@ class _Sleeper:
         self.wake()
 
     def may_sleep_until(self, change: float, others: float) -> float:
-        """Return the end of the last consecutive pause in which nothing happens.
-
-        :param change: time of the service's next action.
-        :param others: the next time at which a thread wakes that does not poll.
-        """
-        if self.deadline == math.inf:
-            return self.due
-        if change < self.due:
+        """Return the end of the last pause in a row before the service changes, or another thread wakes."""
+        if self.deadline == math.inf or change < self.due:
             return self.due
         pauses = math.ceil((min(change, self.deadline) - self.due) / self.pause)
         if others < math.inf:
@@ -94,8 +85,7 @@ class _Sleeper:
 class PassingTime(Clock):
     """The clock of this process and of simulated services, which jumps when all threads wait.
 
-    :param stands: whether time passes only in jumps, so that the speed of the machine does not matter; otherwise,
-        real time passes between the jumps.
+    If it ``stands``, time passes only in jumps, so that the speed of the machine does not matter.
     """
 
     def __init__(self, *, stands: bool = False) -> None:
@@ -223,35 +213,34 @@ class PassingTime(Clock):
         """Whether somebody has been woken and has not noticed it yet, or a service processes a request."""
         sleepers, since = list(self._sleepers), time.monotonic() - _PATIENCE_SECONDS
         # A thread may sleep in the handler of a signal, or in its event loop.
-        asleep = {one.thread for one in sleepers if not (one.is_over or one.is_task)}
+        asleep = {sleeper.thread for sleeper in sleepers if not (sleeper.is_over or sleeper.is_task)}
         return is_any_request_processed(since) or any(
-            one.is_over and one.woken > since and one.thread not in asleep for one in sleepers
+            sleeper.is_over and sleeper.woken > since and sleeper.thread not in asleep for sleeper in sleepers
         )
 
     def _is_anything_held(self) -> bool:
         return any(simulator.state.held for simulator in self._simulators)
 
     def _jump(self) -> None:
-        """Jump to the next event."""
         event = min(simulator.in_loop(partial(self._next_event, simulator.state)) for simulator in self._simulators)
-        sleepers = [one for one in list(self._sleepers) if not one.is_over]
-        others = min((one.due for one in sleepers if one.deadline == math.inf), default=math.inf)
+        sleepers = [sleeper for sleeper in list(self._sleepers) if not sleeper.is_over]
+        others = min((sleeper.due for sleeper in sleepers if sleeper.deadline == math.inf), default=math.inf)
         # Polls that fail are counted, so if there may be faults, no poll is skipped.
         change = -math.inf if any(simulator.has_faults for simulator in self._simulators) else event
-        due = min((one.may_sleep_until(change, others) for one in sleepers), default=math.inf)
+        due = min((sleeper.may_sleep_until(change, others) for sleeper in sleepers), default=math.inf)
         if self._is_anything_held():
             due = min(due, event)
         if due < math.inf:
-            self._jumped += max(min(due, self._alarm) + _ROUNDING_SECONDS - self.now(), 0.0)
+            self._jumped += max(min(due, self._alarm) + 2e-6 - self.now(), 0.0)  # dates are rounded to microseconds
             for simulator in self._simulators:
                 simulator.in_loop(simulator.state.wake)
 
     def _wake(self) -> None:
         """Wake whatever is due, or everything after a failure; repeatedly, until it has woken."""
         now = self.now()
-        for one in list(self._sleepers):
-            if one.due <= now or self._failure is not None:
-                one.end()
+        for sleeper in list(self._sleepers):
+            if sleeper.due <= now or self._failure is not None:
+                sleeper.end()
         with self._ringing:
             if self._alarm <= now:
                 self._alarm = math.inf
@@ -266,54 +255,46 @@ class PassingTime(Clock):
 
 def _all_others_rest() -> bool:
     """Whether no other thread of this process has run for a moment or is about to run."""
-    before = _taken_by_others()
+    before = time.process_time_ns() - time.thread_time_ns()
+
+    def has_run() -> bool:
+        return abs(time.process_time_ns() - time.thread_time_ns() - before) >= _NOISE_NANOSECONDS
+
     time.sleep(_BREATH_SECONDS)
-    if not _is_nothing(_taken_by_others() - before) or _is_anything_on_its_way():
+    if has_run() or _is_anything_on_its_way():
         return False
-    seen = _others()
-    if any(state[0] in _READY for state in seen.values()):
+    threads = _others()
+    # These run, wait for their turn or for a disk, or are stopped by a debugger or a profiler.
+    if any(state[0] in b"RDTt" for state in threads.values()):
         return False
     # A thread that waits for Python's lock looks idle. It got the lock while the files were read: by now it is ready,
     # or it has run, however shortly.
-    return seen == _others() and _is_nothing(_taken_by_others() - before)
-
-
-def _taken_by_others() -> int:
-    return time.process_time_ns() - time.thread_time_ns()
-
-
-def _is_nothing(nanoseconds: int) -> bool:
-    return abs(nanoseconds) < _NOISE_NANOSECONDS
+    return threads == _others() and not has_run()
 
 
 def _is_anything_on_its_way() -> bool:
-    """Whether a request or an answer waits in the kernel, which a busy machine delivers late, as far as it shows that.
-
-    What is delivered makes a thread ready, so this is asked before.
-    """
+    """Whether a request or an answer waits in the kernel, which a busy machine delivers late."""
     with suppress(OSError, IndexError, ValueError):
-        return any(int(line.split()[_PACKETS], 16) for line in _NETWORK.read_text().splitlines())
+        # In newer kernels, the twelfth number of each line is that of the packets that wait for a processor.
+        return any(int(line.split()[11], 16) for line in _NETWORK.read_text().splitlines())
     return False
 
 
 def _others() -> dict[str, bytes]:
     """The state of each other thread, and how often it has stopped running, as far as the system shows that."""
-    found = {}
+    states = {}
     # Paths would take twice the time, and this is done before every jump.
     for name in os.listdir(_THREADS) if _THREADS.exists() else ():  # noqa: PTH208
         with suppress(OSError), open(f"{_THREADS}/{name}/status", "rb", buffering=0) as file:  # noqa: PTH123
             status = file.read()
-            found[name] = status.partition(b"State:\t")[2][:1] + status.partition(b"voluntary_ctxt_switches")[2]
-    found.pop(str(threading.get_native_id()), None)
-    return found
+            states[name] = status.partition(b"State:\t")[2][:1] + status.partition(b"voluntary_ctxt_switches")[2]
+    states.pop(str(threading.get_native_id()), None)
+    return states
 
 
 @contextmanager
 def time_passes_at(simulator: ServiceSimulator, *, stands: bool = False) -> Iterator[PassingTime]:
-    """Let the clock jump whenever all threads of this process wait, and with it that of a simulated service.
-
-    :param stands: whether time passes only in jumps, so that the speed of the machine does not matter.
-    """
+    """Let the clock jump whenever all threads of this process wait, and with it that of a simulated service."""
     passing = PassingTime(stands=stands)
     passing.include(simulator)
     thread = threading.Thread(target=passing.run, name="service-time", daemon=True)
