@@ -110,8 +110,8 @@ class ServiceSimulator(Access):
             raise RuntimeError("the simulator has already been started")
         listener = listen(self._host, self._port)
         self._port = listener.getsockname()[1]
-        shown = f"[{self._host}]" if ":" in self._host else self._host
-        self.state.base_url = f"http://{shown}:{self._port}"
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        self.state.base_url = f"http://{host}:{self._port}"
         self._boot(self._boot_seconds)
         config = uvicorn.Config(
             without_address(self._recording),
@@ -375,7 +375,8 @@ class ServiceSimulator(Access):
         if status not in TERMINAL:
             raise ValueError(f"status must be one of {', '.join(TERMINAL)}")
         self._with_execution(
-            execution_id, lambda found: self.state.engine.finish(found, status, node=node, message=message)
+            execution_id,
+            lambda execution: self.state.engine.finish(execution, status, node=node, message=message),
         )
 
     def forget_execution(self, execution_id: str) -> None:

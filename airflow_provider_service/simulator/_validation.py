@@ -330,7 +330,7 @@ PAGING = (Param("limit", "limit"), Param("cursor", "cursor"))
 
 def read_query(raw: str, params: tuple[Param, ...], family: Family) -> dict[str, Any]:
     """Read the RAW query string into converted values; absent parameters and empty limits are left out."""
-    known = {param.name: param for param in params}
+    by_name = {param.name: param for param in params}
     values: dict[str, Any] = {}
     # When the service looks for reserved characters, it ignores the query's first "?" and what follows a second "=".
     for pair, examined in zip(raw.split("&"), raw.replace("?", "", 1).split("&"), strict=True):
@@ -338,7 +338,7 @@ def read_query(raw: str, params: tuple[Param, ...], family: Family) -> dict[str,
             continue
         raw_name, _, raw_value = pair.partition("=")
         name = unquote_plus(raw_name)
-        param = known.get(name)
+        param = by_name.get(name)
         if param is None:
             if family == "strict":
                 raise ApiError(400, f"Unknown query parameter '{name}'")
@@ -360,9 +360,9 @@ def read_query(raw: str, params: tuple[Param, ...], family: Family) -> dict[str,
 
 def check_path(path: Mapping[str, str], formats: Mapping[str, str]) -> None:
     for name, value in path.items():
-        wanted = formats.get(name) or _DEFAULT_FORMATS.get(name)
-        if wanted is not None:
-            pattern, text = _PATH_FORMATS[wanted]
+        format_name = formats.get(name) or _DEFAULT_FORMATS.get(name)
+        if format_name is not None:
+            pattern, text = _PATH_FORMATS[format_name]
             if not pattern.fullmatch(value):
                 raise refuse(f"request/params/{name}", text)
 

@@ -219,7 +219,6 @@ class FakeTaskInstance:
         self.start_date = clock().utcnow()
 
     def xcom_push(self, key: str, value: Any, **_: Any) -> None:
-        """Store a value as Airflow does."""
         self.pushed[key] = as_xcom(value)
 
     def xcom_pull(
@@ -233,12 +232,10 @@ class FakeTaskInstance:
         **_: Any,
     ) -> Any:
         """Return XComs of this task, or the results of others."""
-        if task_ids is None:
+        if task_ids is None or task_ids == self.task_id:
             return self.pushed.get(key, default)
         if not isinstance(task_ids, str):
             return [self.xcom_pull(task_id, key=key, default=default) for task_id in task_ids]
-        if task_ids == self.task_id:
-            return self.pushed.get(key, default)
         if task_ids not in self.upstream:
             raise LookupError(
                 f"task {self.task_id!r} uses the output of task {task_ids!r}; "
@@ -263,11 +260,9 @@ class FakeStateStore(dict[str, Any]):
     """The state that Airflow 3.3 keeps for a task run."""
 
     def set(self, key: str, value: Any, **_: Any) -> None:
-        """Store a value."""
         self[key] = as_xcom(value)
 
     def delete(self, key: str) -> None:
-        """Delete a value."""
         self.pop(key, None)
 
 

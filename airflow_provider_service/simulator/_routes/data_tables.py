@@ -155,10 +155,10 @@ def insert_data_table_rows(call: Call) -> Any:
     _check_values(call.body["data"])
     table = _table(call)
     rows = table.insert(call.body["data"])
-    wanted = call.body.get("returnType", "count")
-    if wanted == "count":
+    return_type = call.body.get("returnType", "count")
+    if return_type == "count":
         return {"success": True, "insertedRows": len(rows)}
-    return [{"id": row["id"]} for row in rows] if wanted == "id" else [table.show(row) for row in rows]
+    return [{"id": row["id"]} for row in rows] if return_type == "id" else [table.show(row) for row in rows]
 
 
 @_operation("update_data_table_rows", "PATCH", f"{_ROWS}/update", scope="dataTableRow:update", body=_CHANGE)

@@ -188,8 +188,8 @@ async def retry_execution(call: Call) -> dict[str, Any]:
     execution = call.state.engine.retry(original, snapshot)
     await hold_open(call.request, call.state, lambda: not execution.in_progress)
     item = _item(execution)
-    shown = ("id", "mode", "startedAt", "workflowId", "finished", "retryOf", "status")
-    answer = {**{name: item[name] for name in shown}, "storedAt": "db", **_contents(execution)}
+    names = ("id", "mode", "startedAt", "workflowId", "finished", "retryOf", "status")
+    answer = {**{name: item[name] for name in names}, "storedAt": "db", **_contents(execution)}
     answer["workflowData"] |= {"active": False, "activeVersionId": None}
     if execution.wait_till is not None:
         answer["waitTill"] = item["waitTill"]

@@ -290,9 +290,9 @@ def get_source_control_status(call: Call) -> Any:
 
 @_operation("push_source_control", "POST", "/source-control/push", scope="sourceControl:push", body=_PUSH)
 def push_source_control(call: Call) -> Any:
-    wanted = [(file["type"], file["id"]) for file in call.body["fileNames"]]
+    chosen = [(file["type"], file["id"]) for file in call.body["fileNames"]]
     try:
-        pushed = call.state.source_control.push(call.body["commitMessage"], wanted, force=call.body.get("force", False))
+        pushed = call.state.source_control.push(call.body["commitMessage"], chosen, force=call.body.get("force", False))
     except SourceControlConflictError as conflict:
         message = "Some of the files have conflicts. Push with force to overwrite them."
         return Reply({"message": message, "conflicts": conflict.files}, status=409)

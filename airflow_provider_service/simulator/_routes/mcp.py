@@ -156,8 +156,8 @@ def _problem_of_inputs(inputs: Any) -> str | None:
     return _unknown("inputs", inputs, {name})
 
 
-def _unknown(place: str, given: dict[str, Any], known: set[str]) -> str | None:
-    unknown = ", ".join(f"'{key}'" for key in given if key not in known)
+def _unknown(place: str, values: dict[str, Any], known: set[str]) -> str | None:
+    unknown = ", ".join(f"'{key}'" for key in values if key not in known)
     return f"{place}: Unrecognized key(s) in object: {unknown}" if unknown else None
 
 

@@ -178,8 +178,8 @@ def _check_token(token: str, expected: Mapping[str, Any], now: float) -> None:
         raise _DeniedError(403, "jwt expired")
 
 
-def _same(given: str | None, expected: Any) -> bool:
-    return given is not None and hmac.compare_digest(given.encode(), str(expected).encode())
+def _same(text: str | None, expected: Any) -> bool:
+    return text is not None and hmac.compare_digest(text.encode(), str(expected).encode())
 
 
 # ---------------------------------------------------------------- input
@@ -229,13 +229,13 @@ async def _read_files(
 async def _binary(file: UploadFile, name: str, workflow_id: str) -> dict[str, Any]:
     content_type = file.content_type or ""
     kind, _, subtype = content_type.partition("/")
-    shown = kind if kind in ("text", "image", "audio", "video") else subtype if subtype in ("pdf", "json") else None
+    file_type = kind if kind in ("text", "image", "audio", "video") else subtype if subtype in ("pdf", "json") else None
     name = name.rpartition("\\")[2].replace("%22", '"')
     extension = name.rpartition(".")[2] if "." in name else None
     size = len(await file.read())
     return {
         "mimeType": content_type,
-        **({"fileType": shown} if shown else {}),
+        **({"fileType": file_type} if file_type else {}),
         **({"fileExtension": extension} if extension else {}),
         "data": "filesystem-v2",
         "fileName": name,
@@ -318,11 +318,11 @@ def _ended(execution: Execution, answer: WebhookAnswer) -> WebhookAnswer:
 
 
 def _last_node_answer(execution: Execution, parameters: dict[str, Any], status: int) -> WebhookAnswer:
-    wanted = parameters.get("responseData", "firstEntryJson")
+    selection = parameters.get("responseData", "firstEntryJson")
     items = [item["json"] for item in execution.run.first_output()]
-    if wanted == "noData":
+    if selection == "noData":
         return WebhookAnswer(status, None)
-    if wanted == "allEntries":
+    if selection == "allEntries":
         return WebhookAnswer(status, items)
     if not items:
         return WebhookAnswer(500, {"code": 0, "message": "No item to return was found"})

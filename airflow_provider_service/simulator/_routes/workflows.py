@@ -318,8 +318,8 @@ def _matches(call: Call, workflow: Workflow) -> bool:
         return False
     if query.get("projectId") and workflow.project_id != query["projectId"]:
         return False
-    wanted = {name.strip() for name in query.get("tags", "").split(",")} - {""}
-    return not wanted or wanted <= {tag["name"] for tag in call.state.workflows.tags_of(workflow)}
+    tag_names = {name.strip() for name in query.get("tags", "").split(",")} - {""}
+    return not tag_names or tag_names <= {tag["name"] for tag in call.state.workflows.tags_of(workflow)}
 
 
 @_operation("create_workflow", "POST", "/workflows", scope="workflow:create", body=CREATE_BODY)

@@ -288,12 +288,12 @@ def check_data(data: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
         if described is None:
             raise ApiError(400, f'request.body.data is not allowed to have the additional property "{name}"')
         _check_value(value, described)
-    wanted = [(name, True) for name in schema["required"]]
+    expected = [(name, True) for name in schema["required"]]
     for rule in schema.get("allOf", ()):
         [(other, condition)] = rule["if"]["properties"].items()
         holds = other not in data or data[other] in condition["enum"]
-        wanted += [(part["required"][0], holds) for part in rule["then"]["allOf"]]
-    for name, is_wanted in wanted:
+        expected += [(part["required"][0], holds) for part in rule["then"]["allOf"]]
+    for name, is_wanted in expected:
         if is_wanted and name not in data:
             raise ApiError(400, f'request.body.data requires property "{name}"')
         if not is_wanted and name in data:
