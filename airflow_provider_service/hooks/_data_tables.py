@@ -38,10 +38,7 @@ __all__ = ["HookDataTables"]
 
 
 class HookDataTables(DataTables):
-    """Data tables, with conversion of rows from and to DataFrames and streams.
-
-    :param client: the service.
-    """
+    """Data tables, with conversion of rows from and to DataFrames and streams."""
 
     def __init__(self, client: ServiceClient) -> None:
         super().__init__(client.transport)
@@ -158,21 +155,12 @@ class HookDataTables(DataTables):
     ) -> Any:
         """Read rows into a pandas DataFrame. Safe to repeat. Needs the extra ``pandas``.
 
-        :param data_table_id: id of the table; give either the id or the name.
-        :param data_table_name: exact, case-sensitive name of the table.
-        :param project_id: id of the project in which to look up the name; None (the default) for any project.
-        :param project_name: exact name of that project, instead of its id.
-        :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``; None for all rows.
-        :param search: text that a row must contain in any column, regardless of the case of A to Z, or with ``%`` a
-            pattern for a whole value; None for all rows.
-        :param columns: columns to read, in order; None (the default) for all of them, including those of the service.
+        The arguments are those of :meth:`to_arrow`.
+
         :returns: a ``pandas.DataFrame`` whose types do not depend on the values: ``id`` as int64, numbers as float64
             (null is NaN), booleans as ``boolean`` (null is ``pd.NA``), dates as ``datetime64[ms, UTC]`` (null is
             ``NaT``), text as pandas reads it from Arrow.
-        :raises ServiceInputError: pandas or pyarrow is not installed, a column is unknown, or the filter has no
-            condition or a value that does not fit its column.
-        :raises ServiceLookupError: no table has the name, or several do.
-        :raises ServiceError: a column that is read was renamed or deleted in the meantime.
+        :raises: the same errors as :meth:`to_arrow`; ServiceInputError also if pandas is not installed.
         """
         arguments = _named(data_table_id, data_table_name, project_id, project_name)
         return pandas_frame(*self._read(arguments, filter, search, columns))
@@ -194,7 +182,7 @@ class HookDataTables(DataTables):
 def _named(
     data_table_id: str | None, data_table_name: str | None, project_id: str | None, project_name: str | None
 ) -> SimpleNamespace:
-    """Check and collect the arguments that name a table."""
+    """Collect the arguments that name a table, and refuse two tables or none, or two projects."""
     arguments = SimpleNamespace(
         data_table_id=data_table_id, data_table_name=data_table_name, project_id=project_id, project_name=project_name
     )

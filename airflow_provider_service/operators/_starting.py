@@ -19,6 +19,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException, AirflowTas
 from airflow_provider_service._airflow.attempts import fail_without_retry, failure_reported, push_execution
 from airflow_provider_service._core.arguments import OnVanished
 from airflow_provider_service._core.daemon_threads import in_background
+from airflow_provider_service._core.waits.outcome import EXECUTION_ID_KEY, Outcome, not_kept, result_of, started
 from airflow_provider_service._core.waits.stop import (
     ASKING_SECONDS,
     Decision,
@@ -26,10 +27,15 @@ from airflow_provider_service._core.waits.stop import (
     decide,
     in_a_hurry,
     stop_execution,
+    stop_overdue,
     undecided,
 )
 from airflow_provider_service.client._clock import clock
-from airflow_provider_service.client.errors import ServiceTaskKilledError
+from airflow_provider_service.client.errors import (
+    ServiceRunInDoubtError,
+    ServiceRunNotKeptError,
+    ServiceTaskKilledError,
+)
 from airflow_provider_service.links.service import EXECUTION_PAGE, ServiceExecutionLink
 from airflow_provider_service.operators._waiting import ServiceWaitingOperator
 
@@ -39,7 +45,6 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.lineage import Lineage
     from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
     from airflow_provider_service._core.runs.output import WantedOutput
-    from airflow_provider_service._core.waits.outcome import Outcome
     from airflow_provider_service._core.waits.stop import TaskNow
     from airflow_provider_service.client import ServiceConfig
     from airflow_provider_service.operators.results import RunResult
@@ -104,8 +109,6 @@ class ServiceStartingOperator(ServiceWaitingOperator):
     def _run(self, context: Context) -> dict[str, Any]:
         from airflow_provider_service._core.runs.attempt import Attempt
         from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
-        from airflow_provider_service._core.waits.outcome import EXECUTION_ID_KEY, not_kept, started
-        from airflow_provider_service.client.errors import ServiceRunInDoubtError, ServiceRunNotKeptError
 
         deadline = clock().now() + self.wait_seconds
         attempt, hook = Attempt.of_task(context), self.hook
@@ -134,8 +137,6 @@ class ServiceStartingOperator(ServiceWaitingOperator):
 
     def execute_complete(self, context: Context, event: Any, workflow_name: str | None = None) -> RunResult:
         """Finish the task with the outcome in the trigger's event."""
-        from airflow_provider_service._core.waits.outcome import Outcome
-
         with failure_reported(context), fail_without_retry():
             outcome = Outcome.from_event(event)
             # Meanwhile, the connection may lead to another server, whose execution must not be stopped.
@@ -177,7 +178,6 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         *,
         expected_workflow_id: str | None = None,
     ) -> dict[str, Any]:
-        from airflow_provider_service._core.waits.stop import stop_overdue
         from airflow_provider_service._core.waits.watch import explained
 
         wait = self._wait_for(outcome.execution_id, expected_workflow_id)
@@ -187,8 +187,6 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         return self._result(self._outcome)
 
     def _result(self, outcome: Outcome) -> dict[str, Any]:
-        from airflow_provider_service._core.waits.outcome import result_of
-
         if not self.wait_for_completion:
             return outcome.to_xcom(only_ids=True)
         result = result_of(self.hook.client, outcome, self.wanted_output(), self.call_headers)

@@ -1,7 +1,4 @@
-"""The base of all sensors: their common arguments, and the end of a wait inside Airflow's own sensor.
-
-The base of all polling sensors: their modes, their deadline, and the faults that they tolerate.
-"""
+"""The bases of all sensors: common arguments, the end of a wait inside Airflow's own sensor, and conditions to poll."""
 
 from __future__ import annotations
 
@@ -80,9 +77,17 @@ class ServiceBaseSensor(CheckedArguments, BaseSensorOperator):
     def _execute(self, context: Context) -> Any:
         """Check the rendered arguments, and wait."""
 
-    def _poke_until_done(self, context: Context) -> Any:
+    @abstractmethod
+    def _settle(self, context: Context, outcome: Any) -> dict[str, Any]:
+        """End the task according to the outcome of the wait."""
+
+    def _execute_in_worker(self, context: Context) -> Any:
         """Wait as Airflow's own sensor does."""
-        return super().execute(context)
+        try:
+            return super().execute(context)
+        except Ended as end:
+            outcome = end.outcome
+        return self._settle(context, outcome)
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
         """End the task according to the event of the trigger, or as Airflow does without an event."""
@@ -93,7 +98,6 @@ class ServiceBaseSensor(CheckedArguments, BaseSensorOperator):
 
     @property
     def poll_interval(self) -> float:
-        """Seconds between two polls."""
         return max(self.poke_interval, LEAST_POLL_SECONDS)
 
     def began(self, context: Context) -> float:
@@ -129,11 +133,7 @@ class PollingSensor(ServiceBaseSensor):
         self._deadline = self.began(context) + self.timeout
         if self.deferrable:
             return self._poll_and_defer(context)
-        try:
-            return self._poke_until_done(context)
-        except Ended as end:
-            outcome = end.outcome
-        return self._settle(context, outcome)
+        return self._execute_in_worker(context)
 
     def poke(self, context: Context) -> PokeReturnValue:
         """Poll once."""

@@ -17,7 +17,7 @@ from airflow_provider_service._core.arguments import (
     require_context,
 )
 from airflow_provider_service._core.waits.outcome import Outcome, broken, settle
-from airflow_provider_service._core.waits.watch import Wait
+from airflow_provider_service._core.waits.watch import Wait, Watch, explained, where_it_waits
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.links.service import (
     WORKFLOW_PAGE,
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_service._core.arguments import Duration, ReturnOutput, SensorArguments, Templated
     from airflow_provider_service._core.runs.output import WantedOutput
-    from airflow_provider_service._core.waits.watch import Watch
     from airflow_provider_service.client import ServiceClient
 
 __all__ = ["ServiceExecutionSensor"]
@@ -129,19 +128,16 @@ class ServiceExecutionSensor(ServiceBaseSensor):
         if not self.deferrable:
             return self._execute_in_worker(context)
         outcome = self._observe(context)
-        return self._settle(context, outcome) if outcome else self._defer()
+        if outcome:
+            return self._settle(context, outcome)
+        from airflow_provider_service.triggers.execution import ServiceExecutionTrigger
+
+        return self.defer(trigger=ServiceExecutionTrigger(**self._wait.to_arguments()), method_name="execute_complete")
 
     def _workflow_seen_before(self, context: Context, execution_id: str) -> str | None:
         """The execution's workflow, as this attempt has seen it before it was rescheduled; None if unknown."""
         address = read_execution_url(kept(context, "execution")) if self.reschedule else None
         return address.workflow_id if address and address.execution_id == execution_id else None
-
-    def _execute_in_worker(self, context: Context) -> Any:
-        try:
-            return self._poke_until_done(context)
-        except Ended as end:
-            outcome = end.outcome
-        return self._settle(context, outcome)
 
     def poke(self, context: Context) -> PokeReturnValue:
         """Read the execution once.
@@ -186,7 +182,6 @@ class ServiceExecutionSensor(ServiceBaseSensor):
 
     def _observe(self, context: Context) -> Outcome | None:
         """Read the execution, repeatedly if reads fail; return None while the wait continues."""
-        from airflow_provider_service._core.waits.watch import Watch
         from airflow_provider_service.client import ServiceClient
         from airflow_provider_service.hooks.service import ServiceHook
 
@@ -212,7 +207,6 @@ class ServiceExecutionSensor(ServiceBaseSensor):
         return outcome or (watch.timed_out() if is_over else None)
 
     def _explained(self, outcome: Outcome) -> Outcome:
-        from airflow_provider_service._core.waits.watch import explained, where_it_waits
         from airflow_provider_service.hooks.service import ServiceHook
 
         if outcome.verdict not in ("failed", "timed_out"):
@@ -255,11 +249,3 @@ class ServiceExecutionSensor(ServiceBaseSensor):
         from airflow_provider_service._core.runs.output import WantedOutput
 
         return WantedOutput.of(self.return_output, self.max_output_items, self.output_path)
-
-    def _defer(self) -> None:
-        from airflow_provider_service.triggers.execution import ServiceExecutionTrigger
-
-        self.defer(
-            trigger=ServiceExecutionTrigger(**self._wait.to_arguments()),
-            method_name="execute_complete",
-        )

@@ -6,6 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import fields
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -106,7 +107,7 @@ class ServiceExecutionTrigger(BaseTrigger):
     @property
     def wait(self) -> Wait:
         """The wait. It is not stored, because the objects of thousands of waits slow Python's garbage collector."""
-        return Wait.of(self)
+        return Wait(**{field.name: getattr(self, field.name) for field in fields(Wait)})
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class path and arguments that recreate this trigger."""

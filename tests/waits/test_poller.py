@@ -9,7 +9,6 @@ import math
 import pytest
 import requests_mock
 
-from airflow_provider_service._airflow.connection import config_for
 from airflow_provider_service._core.arguments import LEAST_POLL_SECONDS
 from airflow_provider_service._core.waits import poller
 from airflow_provider_service._core.waits.outcome import Outcome
@@ -234,7 +233,7 @@ class BrokenWait(Waiter):
 
 
 async def broken_waits(count: int) -> list[asyncio.Future[Outcome | None]]:
-    shared = poller.poller_for(await config_for("service_default"), 0.05)
+    shared = await poller.poller_of("service_default", 0.05)
     waits = [BrokenWait(wait_for(str(number))) for number in range(900, 900 + count)]
     for wait in waits:
         shared.join(wait)

@@ -126,7 +126,6 @@ class Cursor:
         self.open = self.open.union(_numbers(snapshot.active)) - snapshot.gone - self.reported
 
     def to_json(self) -> dict[str, Any]:
-        """The cursor as a JSON object, to be stored for the time after a restart."""
         return {**vars(self), "reported": sorted(self.reported), "open": sorted(self.open)}
 
     @classmethod
@@ -172,8 +171,6 @@ class _Unlisted:
 
 
 class ExecutionPoll:
-    """Polls the executions of all workflows for what is new."""
-
     def __init__(self) -> None:
         self._last: Snapshot | None = None
         self._next_since = 0
@@ -230,14 +227,12 @@ def listed(
 
 
 def listed_of(client: ServiceClient, since: int, workflows: Workflows) -> list[Execution]:
-    """The executions of some workflows after an id."""
     if workflows is None or len(workflows) > MOST_LISTED_SEPARATELY:
         return [execution for execution in listed(client, since) if is_of(execution, workflows)]
     return [execution for workflow_id in sorted(workflows) for execution in listed(client, since, workflow_id)]
 
 
 def is_of(execution: Execution, workflows: Workflows) -> bool:
-    """Whether an execution is one of some workflows."""
     return workflows is None or execution.workflow_id in workflows
 
 

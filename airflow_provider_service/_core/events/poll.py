@@ -70,10 +70,10 @@ class PolledExecutions:
         self._asked: set[int] = set()
         self._by_id: dict[int, Execution | None] = {}
         self._reading = asyncio.Lock()
-        self._writes: list[Callable[[], Awaitable[None]]] = []
+        #: To be called once the events of this poll are in Airflow's database.
+        self.writes: list[Callable[[], Awaitable[None]]] = []
 
     async def members(self, selection: Selection) -> Workflows:
-        """The workflows of a selection."""
         return await self._members.of(selection, self.snapshot, self.number, partial(_with_client, self._config))
 
     async def listed(self, since: int, workflows: Workflows) -> list[Execution]:
@@ -102,24 +102,16 @@ class PolledExecutions:
 
     async def output(self, execution_id: str, wanted: WantedOutput) -> dict[str, Any]:
         """Read the output of a node. If it cannot be read, or not in time, log why, and return None as the output."""
-        left = self._output_until - clock().monotonic()
-        if left > 0:
+        remaining = self._output_until - clock().monotonic()
+        if remaining > 0:
             action = partial(_output, execution_id=execution_id, wanted=wanted)
             with suppress(TimeoutError):
-                return await clock().wait_for(_with_client(self._config, action), left)
+                return await clock().wait_for(_with_client(self._config, action), remaining)
         log.warning(
             "The output of execution %s is left out: more than %g s have passed since the poll that saw its end",
             *(execution_id, EVENT_OUTPUT_SECONDS),
         )
         return dict.fromkeys(OUTPUT_KEYS)
-
-    def once_persisted(self, write: Callable[[], Awaitable[None]]) -> None:
-        """Register a function to call once the events of this poll are in Airflow's database."""
-        self._writes.append(write)
-
-    async def persisted(self) -> None:
-        """Call the registered functions."""
-        await asyncio.gather(*(write() for write in self._writes))
 
 
 class EventPoll(SharedStreamProducer):
@@ -160,7 +152,7 @@ class EventPoll(SharedStreamProducer):
                 # other watchers.
                 self._polls_in_doubt = self._polls
             elif item.broker_payload.number > self._polls_in_doubt:
-                await item.broker_payload.persisted()
+                await asyncio.gather(*(write() for write in item.broker_payload.writes))
 
 
 async def _with_client(config: ServiceConfig, action: Callable[[ServiceClient], T], *, retry_seconds: float = 0.0) -> T:
@@ -292,7 +284,7 @@ class _CursorStore:
         """Write a cursor once all events of its poll are in Airflow's database, unless it is already stored."""
         state = cursor.to_json()
         if self._store is not None and state != self._stored:
-            polled.once_persisted(partial(self._write, state))
+            polled.writes.append(partial(self._write, state))
 
     async def _write(self, state: dict[str, Any]) -> None:
         if state == self._stored:  # by the previous poll

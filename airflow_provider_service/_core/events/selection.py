@@ -113,8 +113,6 @@ class _Membership:
 
 
 class Members:
-    """The workflows of all selections of a poll."""
-
     def __init__(self) -> None:
         self._memberships: dict[tuple[str, Selection], _Membership] = {}
         self._finding = asyncio.Lock()

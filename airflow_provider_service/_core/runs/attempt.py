@@ -73,7 +73,6 @@ class RunKey(NamedTuple):
 
     @property
     def is_numbered(self) -> bool:
-        """Whether the number of the attempt is known."""
         return self.attempt != UNCOUNTED
 
     def follows(self, made_by: int, status: str | None) -> bool:
@@ -164,7 +163,6 @@ class Attempt:
 
     @property
     def is_first(self) -> bool:
-        """Whether no attempt came before."""
         return self.key.attempt == 1 and not self.is_repeated
 
     def follow(self, earlier: Iterable[int]) -> None:
@@ -194,7 +192,6 @@ class Attempt:
         self._write(SavedRun(self.key.attempt, execution_id, workflow_id, first=self.key.first, order=self._order))
 
     def saved_run(self) -> SavedRun | None:
-        """What an attempt of this task run has saved."""
         state = self._store.get(self._state_key) if self._store is not None else None
         if not isinstance(state, dict) or state.get("key") != self.key.task:
             return None

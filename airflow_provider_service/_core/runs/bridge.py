@@ -15,15 +15,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from airflow_provider_service.client import errors
 from airflow_provider_service.client._definitions import is_as_defined, runs_as_defined
 from airflow_provider_service.client._http.redaction import HiddenText
 from airflow_provider_service.client._lookup import create_tag
-from airflow_provider_service.client.errors import (
-    ServiceInputError,
-    ServiceMissingScopeError,
-    ServiceNotFoundError,
-    ServiceNotOfferedError,
-)
 from airflow_provider_service.client.resources._webhooks import WEBHOOK_NODE, signed_token
 
 if TYPE_CHECKING:
@@ -69,7 +64,7 @@ Version {VERSION}"""
 _VERSION = re.compile(rf"{re.escape(_TITLE)}.*Version (\d{{1,9}})\s*", re.DOTALL)
 _STICKY_NOTE = "n8n-nodes-base.stickyNote"
 #: Seconds for which the token of a call is valid, which allows for different clocks and a queue before the webhook.
-TOKEN_SECONDS = 900.0
+BRIDGE_TOKEN_SECONDS = 900.0
 _ALGORITHM = "HS256"
 
 
@@ -85,10 +80,9 @@ class BridgeSecret:
         return self._derived("fingerprint")[:12]
 
     def data(self) -> dict[str, str]:
-        """The data of the credential that checks the tokens."""
         return {"keyType": "passphrase", "secret": self._derived("tokens"), "algorithm": _ALGORITHM}
 
-    def headers(self, client: ServiceClient, *, lifetime: float = TOKEN_SECONDS) -> dict[str, str]:
+    def headers(self, client: ServiceClient, *, lifetime: float = BRIDGE_TOKEN_SECONDS) -> dict[str, str]:
         """Make the header of a call, which holds a token that is valid for some seconds by the service's clock."""
         offset = client.transport.clock_offset
         token = signed_token(self._derived("tokens"), _ALGORITHM, offset=offset, seconds=lifetime)
@@ -99,8 +93,6 @@ class BridgeSecret:
 
 
 class Installed(NamedTuple):
-    """An installed bridge, and what was done to install it."""
-
     workflow: Workflow
     outcome: Outcome
 
@@ -137,14 +129,14 @@ class Installer:
     def install(self) -> Installed:
         """Create the bridge, update it, or leave it as it is. It is active afterwards."""
         self._require_scopes()
-        found = self._find()
-        if found is None:
+        bridge = self._find()
+        if bridge is None:
             return self._created()
-        workflow = self._client.workflows.get(found.id)
+        workflow = self._client.workflows.get(bridge.id)
         version = version_of(workflow) or 0
         if version > VERSION:
             log.warning(
-                "Bridge %s has version %d, which is newer than %d, and is not changed", found.id, version, VERSION
+                "Bridge %s has version %d, which is newer than %d, and is not changed", bridge.id, version, VERSION
             )
             return self._in_place(workflow, "unchanged")
         wanted = definition(workflow.name, address_of(workflow) or Address.new(), self._reference(workflow))
@@ -191,9 +183,9 @@ class Installer:
             return self._new_credential()
         try:
             self._client.credentials.get(existing.id)
-        except ServiceNotFoundError:
+        except errors.ServiceNotFoundError:
             return self._new_credential()
-        except (ServiceNotOfferedError, ServiceMissingScopeError):
+        except (errors.ServiceNotOfferedError, errors.ServiceMissingScopeError):
             pass
         return existing
 
@@ -206,11 +198,11 @@ class Installer:
     def _require_scopes(self) -> None:
         try:
             granted = set(self._client.discovery.discover().scopes)
-        except ServiceNotOfferedError:
+        except errors.ServiceNotOfferedError:
             return
         missing = [scope for scope in SCOPES if scope not in granted]
         if missing:
-            raise ServiceInputError(
+            raise errors.ServiceInputError(
                 f"the API key lacks scopes that installing the bridge needs: {', '.join(missing)}; nothing was changed."
                 " Install it once with ServiceInstallBridgeOperator and a connection that has the same bridge_secret, "
                 "and whose key has these scopes"
@@ -241,8 +233,6 @@ def project_of(workflow: Workflow) -> str | None:
 
 
 class CredentialReference(NamedTuple):
-    """A credential as a node refers to it."""
-
     id: str
     name: str
 
@@ -255,7 +245,6 @@ class Address(NamedTuple):
 
     @classmethod
     def new(cls) -> Address:
-        """A new, unique address."""
         return cls(f"airflow-bridge-{uuid.uuid4().hex}", str(uuid.uuid4()))
 
 
@@ -317,14 +306,12 @@ def version_of(workflow: Workflow) -> int | None:
 
 
 def address_of(workflow: Workflow) -> Address | None:
-    """The address of a bridge's webhook, if it has one."""
     node = _webhook_of(workflow)
     path, webhook_id = (node.get("parameters") or {}).get("path"), node.get("webhookId")
     return Address(str(path), str(webhook_id)) if path and webhook_id else None
 
 
 def credential_of(workflow: Workflow) -> CredentialReference | None:
-    """The credential of a bridge's webhook, if it has one."""
     credential = (_webhook_of(workflow).get("credentials") or {}).get(CREDENTIAL_TYPE)
     if not isinstance(credential, dict) or not credential.get("id"):
         return None

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -30,16 +30,8 @@ from airflow_provider_service._core.runs.service_retry import RetryStarter, find
 from airflow_provider_service._core.runs.start_methods.bridge import BridgeStartMethod
 from airflow_provider_service._core.runs.start_methods.mcp import McpStartMethod
 from airflow_provider_service._core.runs.start_methods.webhook import WebhookStartMethod
-from airflow_provider_service.client import ServiceClient
+from airflow_provider_service.client import ServiceClient, errors
 from airflow_provider_service.client._execution_data import read_state
-from airflow_provider_service.client.errors import (
-    ServiceError,
-    ServiceInputError,
-    ServiceNotFoundError,
-    ServiceRunInDoubtError,
-    ServiceRunNotKeptError,
-    ServiceTaskKilledError,
-)
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.runs.attempt import Attempt
@@ -60,9 +52,9 @@ KILLED_SEARCH_SECONDS = 1.5
 def _doubts_counted() -> Iterator[None]:
     try:
         yield
-    except ServiceRunNotKeptError:
+    except errors.ServiceRunNotKeptError:
         raise
-    except ServiceRunInDoubtError:
+    except errors.ServiceRunInDoubtError:
         metrics.count(metrics.RUNS_IN_DOUBT)
         raise
 
@@ -92,7 +84,7 @@ class IdempotentStart:
         key, conflict = self.attempt.key, None
         try:
             execution, _ = read_state(self.client, saved.execution_id, saved.workflow_id)
-        except ServiceNotFoundError:
+        except errors.ServiceNotFoundError:
             execution = None
         if execution is not None and execution.workflow_id not in (None, saved.workflow_id):
             conflict = (
@@ -107,7 +99,7 @@ class IdempotentStart:
             return None
         if conflict:
             what = f"execution {saved.execution_id} of workflow '{saved.workflow_id}'"
-            raise ServiceRunInDoubtError(f"{what}, which an earlier attempt started, {conflict}")
+            raise errors.ServiceRunInDoubtError(f"{what}, which an earlier attempt started, {conflict}")
         if execution is None:
             # It may have succeeded: the wait decides what that means.
             log.warning("Execution %s, which an earlier attempt started, cannot be found", saved.execution_id)
@@ -118,9 +110,13 @@ class IdempotentStart:
     @_doubts_counted()
     def run_workflow(self, request: RunRequest) -> tuple[str, str]:
         """Resume the execution of an earlier attempt, or start one. Returns its id and that of the workflow."""
-        execution_id = None if self.attempt.is_first else self._resume_run(request)
+        methods = [
+            kind(request, self.client, self.attempt, timeout=self.timeout, stopped=self.stopped)
+            for kind in START_METHODS
+        ]
+        execution_id = None if self.attempt.is_first else self._resume_run(request, methods)
         if execution_id is None:
-            method = self._choose(request)
+            method = _choose(request, methods)
             method.prepare()
             execution_id = self._launch(method)
         return self._save(execution_id, request.workflow.id)
@@ -143,42 +139,35 @@ class IdempotentStart:
         if not (is_killed and self.attempt.is_given_up):  # else this would replace what a later attempt has saved
             self.attempt.save(execution_id, workflow_id)
         if is_killed:
-            raise ServiceTaskKilledError(f"the task was killed while it started execution {execution_id}")
+            raise errors.ServiceTaskKilledError(f"the task was killed while it started execution {execution_id}")
         return execution_id, workflow_id
 
-    def _resume_run(self, request: RunRequest) -> str | None:
+    def _resume_run(self, request: RunRequest, methods: Sequence[StartMethod]) -> str | None:
         """Resume the execution of an earlier attempt, or let the service retry it; None if there is none."""
         attempt = self.attempt
-        used = [method for method in self._methods(request) if method.may_have_been_used()]
+        used = [method for method in _requested(request, methods) if method.may_have_been_used()]
         runs = EarlierRuns.joined(method.earlier() for method in used)
         attempt.follow(run.attempt for run in runs.found)
         run = runs.resumable(attempt.key)
         if run is None and attempt.is_counted and self._may_miss_one(runs):
-            runs = EarlierRuns.joined([runs, *self._started_otherwise(request, {method.name for method in used})])
+            # It may have been started in a way that ``start`` or the workflow no longer shows. Then it carries the key
+            # in a header. Executions that hide theirs count only for the methods that may have been used.
+            for method in methods:
+                is_webhook, is_bridge = method.name == "webhook", method.name == "bridge"
+                if method not in used and (is_webhook or (is_bridge and method.may_have_been_used())):
+                    runs = EarlierRuns.joined([runs, EarlierRuns(method.earlier().found, [])])
             run = runs.resumable(attempt.key)
         if run is not None:
             return _report_resumed(run.execution.id, "an earlier attempt started")
         if self._may_miss_one(runs):
             doubt = runs.doubt(self.client.base_url, all_are_kept=all(method.keeps_executions() for method in used))
             if doubt is not None:
-                raise ServiceRunInDoubtError(f"an earlier attempt may have run {request.label}: {doubt}")
+                raise errors.ServiceRunInDoubtError(f"an earlier attempt may have run {request.label}: {doubt}")
         return self._retry_failed(runs) if request.on_retry == "retry_execution" else None
 
     def _may_miss_one(self, runs: EarlierRuns) -> bool:
         is_complete = self.attempt.is_counted and runs.is_complete(self.attempt.key)
         return self.attempt.may_have_started_unseen and not is_complete
-
-    def _started_otherwise(self, request: RunRequest, used: set[str]) -> Iterator[EarlierRuns]:
-        """Find what earlier attempts have started in a way that ``start`` or the workflow no longer shows.
-
-        These executions carry the key in a header. Those that hide it count only for the methods that may have been
-        used.
-        """
-        webhook, bridge = self._method(WebhookStartMethod, request), self._method(BridgeStartMethod, request)
-        if webhook.name not in used:
-            yield EarlierRuns(webhook.earlier().found, [])
-        if bridge.name not in used and bridge.may_have_been_used():
-            yield EarlierRuns(bridge.earlier().found, [])
 
     def _retry_failed(self, runs: EarlierRuns) -> str | None:
         """Let the service retry the execution that has failed, or resume such a retry; None if there is no such one."""
@@ -203,24 +192,6 @@ class IdempotentStart:
     def _retry(self, original: Execution, load_workflow: bool | None = None) -> str:
         starter = RetryStarter(original, self.client, load_workflow, timeout=self.timeout, stopped=self.stopped)
         return self._launch(starter)
-
-    def _choose(self, request: RunRequest) -> StartMethod:
-        """Choose the requested start method or, with ``auto``, the first that can start the workflow."""
-        reasons = []
-        general = request.reason_unavailable()
-        for method in self._methods(request) if general is None else ():
-            reason = method.reason_unavailable()
-            if reason is None:
-                return method
-            reasons.append(f"{method.name}: {reason}")
-        why = general or "; ".join(reasons)
-        raise ServiceInputError(f"{request.label} cannot be started. {why}. Nothing was started")
-
-    def _methods(self, request: RunRequest) -> Iterator[StartMethod]:
-        return (self._method(kind, request) for kind in START_METHODS if request.start in ("auto", kind.name))
-
-    def _method(self, kind: type[StartMethod], request: RunRequest) -> StartMethod:
-        return kind(request, self.client, self.attempt, timeout=self.timeout, stopped=self.stopped)
 
     def _launch(self, starter: StartMethod | RetryStarter) -> str:
         """Start an execution, after saving for the next attempt that it may have been started; return its id.
@@ -248,12 +219,30 @@ class IdempotentStart:
                 execution_id = searching.search_for(
                     lambda: starter.find(client), KILLED_SEARCH_SECONDS, threading.Event()
                 )
-            except ServiceError as error:
+            except errors.ServiceError as error:
                 log.error("The search for an execution that was being started failed; it may be running: %s", error)
                 return None
         if execution_id is None:
             log.warning("An execution that was being started was not found: if its call arrives, it will run")
         return execution_id
+
+
+def _requested(request: RunRequest, methods: Sequence[StartMethod]) -> list[StartMethod]:
+    return [method for method in methods if request.start in ("auto", method.name)]
+
+
+def _choose(request: RunRequest, methods: Sequence[StartMethod]) -> StartMethod:
+    """Choose the requested start method or, with ``auto``, the first that can start the workflow."""
+    why = request.reason_unavailable()
+    if why is None:
+        reasons = []
+        for method in _requested(request, methods):
+            reason = method.reason_unavailable()
+            if reason is None:
+                return method
+            reasons.append(f"{method.name}: {reason}")
+        why = "; ".join(reasons)
+    raise errors.ServiceInputError(f"{request.label} cannot be started. {why}. Nothing was started")
 
 
 def _report_resumed(execution_id: str, what_it_is: str) -> str:

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tenacity import Retrying, retry_if_result, stop_after_attempt, wait_fixed
-
 from airflow_provider_service._core.arguments import OUTPUT_CHOICES, read_count, require, require_output
 from airflow_provider_service._core.object_storage import require_place, write_whole
 from airflow_provider_service._core.runs.searching import RUN_KEY_FIELD, RUN_KEY_HEADER
@@ -73,7 +71,6 @@ Show = Callable[[Sequence[NodeRun]], None]
 
 
 def node_table(nodes: Sequence[NodeRun]) -> Iterator[str]:
-    """The nodes as the lines of a table."""
     rows = [
         (
             cut(one_line(node.node)),
@@ -159,8 +156,6 @@ class NodeLog:
 
 @dataclass(frozen=True)
 class WantedOutput:
-    """The choice of the output that a task returns."""
-
     #: None for the last node.
     node: str | None
     max_items: int | None
@@ -214,12 +209,6 @@ def read_output(client: ServiceClient, execution_id: str, wanted: WantedOutput) 
     return _output(_whole(client, execution_id), wanted, headers=None)
 
 
-def nothing_of(wanted: WantedOutput | None) -> dict[str, Any]:
-    """What :func:`read_end` returns for an execution that cannot be read."""
-    shown = nodes_in_short(None)
-    return shown if wanted is None else {**shown, **no_output()}
-
-
 def no_output() -> dict[str, Any]:
     """What :func:`read_output` returns for an execution that does not show its output."""
     return {"output": None, "output_items": None, "output_path": None}
@@ -258,14 +247,14 @@ def _whole(client: ServiceClient, execution_id: str) -> Execution | None:
 
 def read_whole(client: Resources, execution_id: str) -> Execution:
     """Read an execution with its data, as soon as that is complete."""
-    # With SQLite, version 1 of the service shows the end of an execution before the data of its last nodes.
-    settling = Retrying(
-        retry=retry_if_result(is_behind),
-        stop=stop_after_attempt(MAX_OUTPUT_READS),
-        wait=wait_fixed(OUTPUT_PAUSE_SECONDS),
-        retry_error_callback=lambda last: last.outcome.result(),  # type: ignore[union-attr]
-    )
-    return settling(with_data, client, execution_id)
+    execution = with_data(client, execution_id)
+    for _ in range(MAX_OUTPUT_READS - 1):
+        # With SQLite, version 1 of the service shows the end of an execution before the data of its last nodes.
+        if not is_behind(execution):
+            break
+        clock().sleep(OUTPUT_PAUSE_SECONDS)
+        execution = with_data(client, execution_id)
+    return execution
 
 
 def _output(execution: Execution | None, wanted: WantedOutput, headers: MakeHeaders | None) -> dict[str, Any]:
@@ -333,5 +322,4 @@ def _without_secrets(items: list[Any], headers: MakeHeaders) -> list[Any]:
 
 def _secrets(sent: Mapping[str, str]) -> dict[str, list[str]]:
     """List the secrets that a call carried, by name of the header."""
-    headers = {name: secrets_in(value) for name, value in sent.items()}
-    return {**headers, RUN_KEY_HEADER: [], RUN_KEY_FIELD: []}
+    return {**{name: secrets_in(value) for name, value in sent.items()}, RUN_KEY_HEADER: [], RUN_KEY_FIELD: []}

@@ -53,8 +53,6 @@ class Trigger(NamedTuple):
 
 @dataclass(frozen=True)
 class RunRequest:
-    """The request for a run."""
-
     workflow: Workflow
     payload: Any
     trigger_node: str | None
@@ -73,7 +71,6 @@ class RunRequest:
     parent_headers: Mapping[str, str] = field(default_factory=dict)
 
     def all_headers(self, authentication: str) -> dict[str, str]:
-        """Make the headers of a webhook's call."""
         further = dict(self.headers(authentication))
         names = {name.lower() for name in further}
         return {**{name: value for name, value in self.parent_headers.items() if name.lower() not in names}, **further}
@@ -92,7 +89,6 @@ class RunRequest:
 
     @property
     def label(self) -> str:
-        """The name of the workflow in messages."""
         return f"workflow {self.workflow.id} ({self.workflow.name})"
 
     @property

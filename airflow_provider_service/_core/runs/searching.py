@@ -33,12 +33,6 @@ from airflow_provider_service.client import errors
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._constraints import ACTIVE_STATUSES, ENDED_STATUSES, FAILED_STATUSES
 from airflow_provider_service.client._execution_data import starting_items, with_data
-from airflow_provider_service.client.errors import (
-    ServiceError,
-    ServiceRunInDoubtError,
-    ServiceTaskKilledError,
-    ServiceWaitError,
-)
 from airflow_provider_service.links.service import execution_url
 
 if TYPE_CHECKING:
@@ -89,7 +83,7 @@ def answer_or_found(
     The search ends early once the call is answered. It raises if it is refused for good, as the run is then in doubt.
     """
     if stopped.is_set():
-        raise ServiceTaskKilledError("the task was killed before it started anything")
+        raise errors.ServiceTaskKilledError("the task was killed before it started anything")
     # An open call must not hold a worker that defers.
     call = in_background(send, name="service-start")
     answered = threading.Event()
@@ -98,12 +92,14 @@ def answer_or_found(
     while True:
         if clock().wait(answered, pause):
             return call.result(), None
-        found = _tolerant(search, answered.is_set)
-        if found is not None:
-            return None, found
+        execution_id = _tolerant(search, answered.is_set)
+        if execution_id is not None:
+            return None, execution_id
         # Not earlier: a task that is killed right after its call should still learn what the call has started.
         if stopped.is_set():
-            raise ServiceTaskKilledError("the task was killed before it was known which execution it had started")
+            raise errors.ServiceTaskKilledError(
+                "the task was killed before it was known which execution it had started"
+            )
         pause = min(pause * 1.5, MAX_SEARCH_PAUSE)
 
 
@@ -121,11 +117,13 @@ def search_for(search: Callable[[], T | None], seconds: float, stopped: threadin
     pause = min(0.1, seconds / 2)
     while True:
         remaining = deadline - clock().monotonic()
-        found = search()
-        if found is not None or remaining <= 0:
-            return found
+        result = search()
+        if result is not None or remaining <= 0:
+            return result
         if clock().wait(stopped, min(pause, remaining)):
-            raise ServiceTaskKilledError("the task was killed while it searched for the execution that it had started")
+            raise errors.ServiceTaskKilledError(
+                "the task was killed while it searched for the execution that it had started"
+            )
         pause = min(pause * 2, 1.0)
 
 
@@ -133,19 +131,17 @@ def _tolerant(search: LookMeanwhile, is_answered: IsAnswered) -> str | None:
     """Search while the call is still open. A failed search is no reason to give up or to call again."""
     try:
         return search(is_answered)
-    except ServiceRunInDoubtError:
+    except errors.ServiceRunInDoubtError:
         raise
-    except ServiceError as error:
+    except errors.ServiceError as error:
         if error.ends_wait:
-            kind = ServiceRunInDoubtError if error.final else ServiceWaitError
+            kind = errors.ServiceRunInDoubtError if error.final else errors.ServiceWaitError
             raise kind(f"a run was requested, but its execution cannot be searched for: {error}") from error
         log.warning("The search for the started execution failed: %s", error)
         return None
 
 
 class FoundRun(NamedTuple):
-    """An execution that carries a run key, and the number of the attempt that started it."""
-
     execution: Execution
     attempt: int
 
@@ -160,14 +156,12 @@ class EarlierRuns(NamedTuple):
 
     @classmethod
     def joined(cls, several: Iterable[EarlierRuns]) -> EarlierRuns:
-        """Join the results of several searches."""
         each = list(several)
         found = sorted((run for runs in each for run in runs.found), key=lambda run: -run.execution.number)
         return cls(found, [execution for runs in each for execution in runs.unreadable])
 
     @property
     def ids(self) -> set[str]:
-        """The ids of all executions."""
         return {run.execution.id for run in self.found} | {execution.id for execution in self.unreadable}
 
     def is_complete(self, key: RunKey) -> bool:

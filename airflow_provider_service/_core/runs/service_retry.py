@@ -17,7 +17,6 @@ from airflow_provider_service._core.runs import searching
 from airflow_provider_service._core.runs.searching import QueuedExecutions, began_before, list_back
 from airflow_provider_service.client import errors
 from airflow_provider_service.client._constraints import ENDED_STATUSES
-from airflow_provider_service.client.errors import ServiceInputError, ServiceRunInDoubtError, ServiceRunNotStartedError
 
 if TYPE_CHECKING:
     import threading
@@ -67,22 +66,20 @@ def _newest_before_clear(attempt: Attempt, newest_first: Sequence[Execution]) ->
 def refuse_retry(original: Execution, client: ServiceClient, attempt: Attempt) -> None:
     """Refuse what might be a second retry, and the retry of an execution that has not ended."""
     if not attempt.is_first and attempt.may_have_started_unseen and not _are_kept(client, original):
-        raise ServiceRunInDoubtError(
+        raise errors.ServiceRunInDoubtError(
             f"an earlier attempt may have retried execution {original.id}, whose workflow does not keep all its "
             "executions"
         )
     if original.status in ("running", "waiting"):
         # The service would accept it: a running one would run twice at once, and of a waiting one the rest of the wait,
         # such as an approval, would be skipped.
-        raise ServiceInputError(
+        raise errors.ServiceInputError(
             f"execution {original.id} cannot be retried yet: it has not ended, its status is {original.status!r}",
             not_done="no retry was started",
         )
 
 
 class RetrySearch:
-    """Searches for the retries of an execution."""
-
     def __init__(self, original: Execution) -> None:
         self._original = original
         self._workflow_id = original.workflow_id or ""
@@ -96,8 +93,6 @@ class RetrySearch:
 
 
 class RetryStarter:
-    """Starts one retry of an execution."""
-
     def __init__(
         self,
         original: Execution,
@@ -153,8 +148,8 @@ class RetryStarter:
     def _lost(self, error: errors.ServiceApiError) -> Exception:
         self.started_nothing = _are_kept(self._client, self._original)
         if self.started_nothing:
-            return ServiceRunNotStartedError(f"{error}; no retry of execution {self._original.id} was started")
-        return ServiceRunInDoubtError(
+            return errors.ServiceRunNotStartedError(f"{error}; no retry of execution {self._original.id} was started")
+        return errors.ServiceRunInDoubtError(
             f"{error}; a retry of execution {self._original.id} may have been started, which its workflow does not keep"
         )
 

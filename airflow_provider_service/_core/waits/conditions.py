@@ -17,8 +17,6 @@ log = logging.getLogger(__name__)
 
 
 class PollResult(NamedTuple):
-    """What one poll saw."""
-
     is_met: bool
     message: str
     result: dict[str, Any]
@@ -30,20 +28,16 @@ class Check(Protocol):
     @property
     def subject(self) -> str:
         """What is read, for messages."""
-        ...
 
     @property
     def unmet(self) -> str:
         """The beginning of a sentence which says that the condition was not met."""
-        ...
 
     def poll(self, client: ServiceClient) -> PollResult:
         """Poll once."""
-        ...
 
     def to_arguments(self) -> dict[str, Any]:
         """Return the arguments of the sensor and the trigger that describe the condition."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -92,7 +86,6 @@ class PollWatch:
         self._last_message = "nothing was read"
 
     def pause(self, interval: float) -> float:
-        """Seconds until the next poll."""
         return self._faults.pause(interval) if self._faults.in_trouble else interval
 
     def poll(self, config: ServiceConfig, seconds_left: float) -> PollOutcome | None:

@@ -166,8 +166,8 @@ def end_of(
     show: Show | None = None,
 ) -> dict[str, Any]:
     """Read the nodes and, if it succeeded, the output of an execution whose wait is over, and show or log the nodes."""
-    from airflow_provider_service._core.runs.output import nothing_of, read_end
+    from airflow_provider_service._core.runs.output import no_output, nodes_in_short, read_end
 
     if outcome.status is None and outcome.verdict != "timed_out":
-        return nothing_of(wanted)
+        return {**nodes_in_short(None), **({} if wanted is None else no_output())}
     return read_end(client, outcome.execution_id, wanted if outcome.status == "success" else None, headers, show=show)

@@ -71,8 +71,14 @@ _configs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Task[Se
 
 
 async def poller_of(service_conn_id: str, interval: float) -> Poller:
-    """Return the poller for the current settings of a connection."""
-    return poller_for(await shared_config_for(service_conn_id), interval)
+    """Return the poller of the running event loop for the current settings of a connection, or create one."""
+    config = await shared_config_for(service_conn_id)
+    pollers = _pollers.setdefault(asyncio.get_running_loop(), [])
+    for poller in pollers:
+        if (poller.config, poller.interval) == (config, interval):
+            return poller
+    pollers.append(Poller(config, interval))
+    return pollers[-1]
 
 
 async def shared_config_for(service_conn_id: str) -> ServiceConfig:
@@ -87,19 +93,7 @@ async def shared_config_for(service_conn_id: str) -> ServiceConfig:
     return await asyncio.shield(reading)
 
 
-def poller_for(config: ServiceConfig, interval: float) -> Poller:
-    """Return the poller of the running event loop for a server and an interval, or create one."""
-    pollers = _pollers.setdefault(asyncio.get_running_loop(), [])
-    for poller in pollers:
-        if (poller.config, poller.interval) == (config, interval):
-            return poller
-    pollers.append(Poller(config, interval))
-    return pollers[-1]
-
-
 class Waiter(Watch):
-    """A wait at a poller."""
-
     __slots__ = ("_context", "future", "is_last_poll", "is_slow")
 
     explains = False  # the task does that when it continues in a worker
@@ -185,7 +179,6 @@ class Poller:
         self._set_alarm(waiter.seconds_left)
 
     def leave(self, waiter: Waiter) -> None:
-        """Forget a wait."""
         waiter.future.cancel()
         self._waits.discard(waiter)
         self._reads.drop(waiter)
@@ -198,7 +191,9 @@ class Poller:
             while self._waits or self._reads or self._listing:
                 await self._guarded(self._poll())
         finally:
-            _forget(self)
+            for pollers in _pollers.values():
+                if self in pollers:
+                    pollers.remove(self)
             _report_active()
             follower.cancel()
             self._cancel_alarm()
@@ -297,18 +292,18 @@ class Poller:
             if waits:  # the poller may be running only because a list is still open
                 log.warning("A list of executions is slow, so each is read by id in the meantime")
             return waits, None
-        rest = []
+        unlisted = []
         for waiter in waits:
             if waiter.execution_id in listed.active and waiter.may_be_of(listed.active[waiter.execution_id]):
                 waiter.saw_active()
                 self._reads.drop(waiter)
             elif waiter.execution_id not in listed.succeeded:
-                rest.append(waiter)
+                unlisted.append(waiter)
         await self._judge_each(
             (waiter for waiter in waits if waiter.execution_id in listed.succeeded),
             lambda waiter: waiter.saw(listed.succeeded[waiter.execution_id], self._client),
         )
-        return rest, listed.error
+        return unlisted, listed.error
 
     async def _listed(self, waits: list[Waiter]) -> Listed | None:
         """Read the lists, or continue with those of an earlier round. Return None while they hang."""
@@ -337,11 +332,11 @@ class Poller:
         self._list_requests = sum(1 + len(ids) // self.config.page_size for ids in lists.values())
         active = {id_: workflow_id for ids in lists.values() for id_, workflow_id in ids.items()}
         succeeded: dict[str, Execution] = {}
-        rest = {waiter.execution_id: waiter.number for waiter in waits if waiter.execution_id not in active}
-        if not failed and len(rest) >= ENDED_WORTH_LISTING:
+        missing = {waiter.execution_id: waiter.number for waiter in waits if waiter.execution_id not in active}
+        if not failed and len(missing) >= ENDED_WORTH_LISTING:
             ended: dict[ExecutionStatus, dict[str, Execution]] = {"success": succeeded}
-            oldest = min(rest.values())
-            failed = await self._read_lists(self._retrying_client, ended, oldest, 10 * len(rest), wanted=rest)
+            oldest = min(missing.values())
+            failed = await self._read_lists(self._retrying_client, ended, oldest, 10 * len(missing), wanted=missing)
         return Listed(active, succeeded, next(iter(failed.values()), None))
 
     async def _read_lists(
@@ -445,23 +440,13 @@ def _report_active() -> None:
     metrics.report_of_host(metrics.WAITS_ACTIVE, waits)
 
 
-def _forget(poller: Poller) -> None:
-    for pollers in _pollers.values():
-        if poller in pollers:
-            pollers.remove(poller)
-
-
 class _Lane(OrderedDict[Waiter, None]):
     """The waiters whose reads are queued, in order, and those whose reads are open."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()
         self.open: set[Waiter] = set()
-        self._limit = limit
-
-    @property
-    def has_room(self) -> bool:
-        return len(self.open) < self._limit
+        self.limit = limit
 
 
 class Reads:
@@ -482,7 +467,6 @@ class Reads:
         return bool(self._tasks)
 
     def is_open(self, waiter: Waiter) -> bool:
-        """Whether the read of this waiter is open."""
         return waiter in self._lane.open or waiter in self._slow_lane.open
 
     def add(self, waiter: Waiter, *, first: bool = False) -> None:
@@ -503,11 +487,11 @@ class Reads:
 
     def _start(self) -> None:
         for waiter in [waiter for waiter in self._lane.open if waiter.is_slow]:
-            if self._slow_lane.has_room:
+            if len(self._slow_lane.open) < self._slow_lane.limit:
                 self._lane.open.remove(waiter)
                 self._slow_lane.open.add(waiter)
         for lane in (self._lane, self._slow_lane):
-            while lane and lane.has_room:
+            while lane and len(lane.open) < lane.limit:
                 waiter, _ = lane.popitem(last=False)
                 lane.open.add(waiter)
                 # The task must not run in the context of the trigger that happens to call this.

@@ -69,8 +69,6 @@ class Decision(NamedTuple):
 
 
 class TaskNow(NamedTuple):
-    """What Airflow knows about a task."""
-
     #: None while it waits to be scheduled.
     state: str | None
     #: The execution that its latest attempt waits for, if the attempt has reported it.
@@ -105,7 +103,6 @@ def decide(now: TaskNow, execution_id: str | None, *, attempts_left: bool | None
 
 
 def undecided(error: BaseException, *, attempts_left: bool) -> Decision:
-    """Decide without an answer from Airflow."""
     return _left_to_the_next(_unanswered(error), attempts_left)
 
 
@@ -165,31 +162,26 @@ def try_to_stop(config: ServiceConfig, execution_id: str, *, workflow_id: str | 
     from airflow_provider_service.client import ServiceClient
 
     with ServiceClient(config) as client:
-        return _stop(client, execution_id, workflow_id)
+        try:
+            if workflow_id is not None:
+                shown = read_state(client, execution_id, workflow_id)[0].workflow_id
+                if shown not in (None, workflow_id):
+                    what = f"workflow '{workflow_id}' is not stopped: at {client.base_url}, it is one of '{shown}'"
+                    log.error("Execution %s of %s", execution_id, what)
+                    return "could NOT be stopped"
+            client.executions.stop(execution_id)
+        except (errors.ServiceConflictError, errors.ServiceNotFoundError) as error:
+            if isinstance(error, errors.ServiceNotFoundError) and _is_active(client, execution_id):
+                log.error("Execution %s has not ended: %s", execution_id, NOT_ALLOWED)
+                return "could NOT be stopped"
+            log.info("Execution %s had ended before it was stopped: %s", execution_id, error)
+            return "had ended"
+    log.info("Execution %s was stopped", execution_id)
+    return "was stopped"
 
 
 def log_failure(execution_id: str, error: Exception) -> None:
-    """Log that an execution could not be stopped."""
     log.error("Execution %s could not be stopped and may still be running: %s", execution_id, error)
-
-
-def _stop(client: ServiceClient, execution_id: str, workflow_id: str | None) -> Fate:
-    try:
-        if workflow_id is not None:
-            shown = read_state(client, execution_id, workflow_id)[0].workflow_id
-            if shown not in (None, workflow_id):
-                what = f"workflow '{workflow_id}' is not stopped: at {client.base_url}, it is one of '{shown}'"
-                log.error("Execution %s of %s", execution_id, what)
-                return "could NOT be stopped"
-        client.executions.stop(execution_id)
-    except (errors.ServiceConflictError, errors.ServiceNotFoundError) as error:
-        if isinstance(error, errors.ServiceNotFoundError) and _is_active(client, execution_id):
-            log.error("Execution %s has not ended: %s", execution_id, NOT_ALLOWED)
-            return "could NOT be stopped"
-        log.info("Execution %s had ended before it was stopped: %s", execution_id, error)
-        return "had ended"
-    log.info("Execution %s was stopped", execution_id)
-    return "was stopped"
 
 
 def _is_active(client: ServiceClient, execution_id: str) -> bool:

@@ -12,7 +12,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._airflow import metrics
@@ -21,7 +21,6 @@ from airflow_provider_service._core.waits.outcome import Outcome, broken, judge,
 from airflow_provider_service.client import errors
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._execution_data import read_state
-from airflow_provider_service.client.errors import ServiceError
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -39,8 +38,8 @@ MIN_FAILURES = 3
 MAX_ASKED_SECONDS = 60.0
 #: Seconds for which a page of a list is requested again while the service answers others.
 PAGE_RETRY_SECONDS = 4.0  # shorter than the patience with a list
-#: Characters of the reason for the end of a wait in a message.
-MAX_REASON_CHARS = 1000
+#: Characters of what a message says about the end of a wait.
+MAX_OUTCOME_CHARS = 1000
 
 
 # Two waits for the same execution are two waits, so none equals another. The slots are explicit and no field has a
@@ -68,11 +67,6 @@ class Wait:
     on_vanished: OnVanished
     fault_tolerance: float
     expected_workflow_id: str | None
-
-    @classmethod
-    def of(cls, holder: object) -> Wait:
-        """The wait whose values are attributes of an object."""
-        return Wait(**{field.name: getattr(holder, field.name) for field in fields(Wait)})
 
     @property
     def seconds_left(self) -> float:
@@ -136,16 +130,13 @@ class Watch(Wait):
 
     @property
     def in_trouble(self) -> bool:
-        """Whether the last poll failed."""
         return self._faults is not None
 
     @property
     def asked_pause(self) -> float:
-        """Seconds for which the service asks not to be polled."""
         return self._faults.asked_pause if self._faults else 0.0
 
     def pause(self, interval: float) -> float:
-        """Seconds until the next poll."""
         return self._faults.pause(interval) if self._faults else interval
 
     def poll(self, client: ServiceClient) -> Outcome | None:
@@ -174,7 +165,6 @@ class Watch(Wait):
         return self.saw(execution, client)
 
     def saw(self, execution: Execution, client: ServiceClient) -> Outcome | None:
-        """Judge an execution that was read."""
         if not self.may_be_of(execution.workflow_id):
             return self._of_another_server(execution, client.base_url)
         self.saw_active()
@@ -212,7 +202,7 @@ class Watch(Wait):
 
     def _unobservable(self, reason: str, *, final: bool = False) -> Outcome:
         message = f"execution {self.execution_id} could not be observed and may still be running: {reason}"
-        message = f"{message[:MAX_REASON_CHARS]} (connection '{self.service_conn_id}')"
+        message = f"{message[:MAX_OUTCOME_CHARS]} (connection '{self.service_conn_id}')"
         workflow_id = self.expected_workflow_id
         return Outcome(self.execution_id, "unobservable", message, workflow_id=workflow_id, final=final)
 
@@ -257,7 +247,6 @@ class FaultTolerance:
 
     @property
     def in_trouble(self) -> bool:
-        """Whether the last poll failed."""
         return self.last_error is not None
 
     @property
@@ -266,7 +255,6 @@ class FaultTolerance:
         return max(0.0, self._next - clock().monotonic()) if self.in_trouble else 0.0
 
     def pause(self, interval: float) -> float:
-        """Seconds until the next poll after one that failed."""
         return max(min(interval, FAULT_PAUSE_SECONDS), self.asked_pause)
 
     def succeeded(self) -> None:
@@ -290,13 +278,13 @@ class FaultTolerance:
         so = "trying again until it works"
         if self._seconds is not None:
             so = f"this is tolerated for {self._seconds:g} s"
-            if isinstance(error, ServiceError) and error.ends_wait:
+            if isinstance(error, errors.ServiceError) and error.ends_wait:
                 return False
             if self._failures >= MIN_FAILURES and now - self._failing_since >= self._seconds:
                 return False
         if not self._is_logged and (self._failures > 1 or not is_quiet):
             self._is_logged = True
-            unexpected = None if isinstance(error, ServiceError) else error
+            unexpected = None if isinstance(error, errors.ServiceError) else error
             log.warning("%s %s fails; %s: %s", self._doing, self._subject, so, error, exc_info=unexpected)
         return True
 
@@ -323,7 +311,7 @@ def explained(config: ServiceConfig, outcome: Outcome) -> Outcome:
     except errors.ServiceApiError as error:
         node, message = None, f"its data could not be read ({type(error).__name__})"
     parts = [outcome.message, f" {where} node '{node}'" if node else "", f": {message}" if message else ""]
-    text = "".join(parts)[:MAX_REASON_CHARS]
+    text = "".join(parts)[:MAX_OUTCOME_CHARS]
     return outcome._replace(message=f"{text} - {outcome.url}" if outcome.url else text)
 
 
@@ -339,7 +327,7 @@ def where_it_waits(config: ServiceConfig, outcome: Outcome) -> Outcome:
     if execution.status != "waiting" or outcome.workflow_id not in (None, execution.workflow_id):
         return outcome
     node, event, until = current_node(execution), awaited_event(execution), execution.wait_till
-    where = f" at node '{node}'"[:MAX_REASON_CHARS] if node else ""
+    where = f" at node '{node}'"[:MAX_OUTCOME_CHARS] if node else ""
     what = f" for {event}" if event else ""
     is_limited = until is not None and until.year < 3000  # which the service stores for a wait without a limit
     limit = f" until {until.isoformat(timespec='seconds')}" if until and is_limited else ""

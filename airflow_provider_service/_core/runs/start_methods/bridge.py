@@ -36,6 +36,7 @@ from airflow_provider_service._core.runs.searching import (
     starting_call,
 )
 from airflow_provider_service._core.runs.start_methods.start_method import StartMethod
+from airflow_provider_service.client import errors
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._constraints import ACTIVE_STATUSES, ENDED_STATUSES
 from airflow_provider_service.client._execution_data import (
@@ -48,20 +49,12 @@ from airflow_provider_service.client._execution_data import (
 )
 from airflow_provider_service.client._http.start_answers import is_refusal
 from airflow_provider_service.client._values import shown
-from airflow_provider_service.client.errors import (
-    ServiceInputError,
-    ServiceInvalidRequestError,
-    ServiceNotFoundError,
-    ServiceRunInDoubtError,
-    ServiceRunNotStartedError,
-    ServiceWebhookRefusedError,
-)
-from airflow_provider_service.client.resources._executions import Execution
+from airflow_provider_service.client.models import Execution
 from airflow_provider_service.links.service import execution_url
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.runs.request import Kind, RunRequest, Trigger
-    from airflow_provider_service.client import ServiceClient, errors
+    from airflow_provider_service.client import ServiceClient
     from airflow_provider_service.client.models import WebhookAnswer, Workflow
 
 log = logging.getLogger(__name__)
@@ -81,8 +74,6 @@ _NOT_ACTIVE = "Workflow is not active and cannot be executed."
 
 
 class BridgeStartMethod(StartMethod):
-    """The bridge."""
-
     name = "bridge"
     # Set by ``prepare``.
     _bridge: Workflow
@@ -96,7 +87,6 @@ class BridgeStartMethod(StartMethod):
         return Children(workflow.id, self.stopped, are_kept=workflow.keeps_executions)
 
     def reason_unavailable(self) -> str | None:
-        """Say why this method cannot start the workflow, and what would change that; None if it can."""
         request = self.request
         if request.mode == "manual":
             return "the bridge runs the published version, not the draft"
@@ -112,15 +102,12 @@ class BridgeStartMethod(StartMethod):
         return None
 
     def may_have_been_used(self) -> bool:
-        """Whether an earlier attempt may have used this method."""
         return bool(self.request.triggers_ever(set(_BEGUN_AT)))
 
     def keeps_executions(self) -> bool:
-        """Whether the executions that it searches, which are those of the bridge, are kept."""
         return all(bridge.keeps_executions for bridge in all_bridges(self.client))
 
     def earlier(self) -> EarlierRuns:
-        """Find the executions that earlier attempts have started."""
         bridges = [bridge.id for bridge in all_bridges(self.client)]
         search = BridgeSearch(bridges, self._children, self.attempt.since)
         return find_earlier_runs(self.client, search, self.attempt.key, self.stopped)
@@ -136,7 +123,7 @@ class BridgeStartMethod(StartMethod):
         if request.activate or not may_be_inactive:
             try:
                 request.make_active(self.client)
-            except ServiceInvalidRequestError as error:
+            except errors.ServiceInvalidRequestError as error:
                 # Older servers cannot activate it, but can start it. If a server cannot, the bridge reports that.
                 log.info("%s was not activated: %s", request.label, error)
         self.called, self.is_kept = f"bridge {bridge.id}", bridge.keeps_executions
@@ -154,7 +141,6 @@ class BridgeStartMethod(StartMethod):
         return Installer(self.client, secret).install().workflow
 
     def send(self) -> WebhookAnswer:
-        """Call the bridge."""
         headers = BridgeSecret(self.client.transport.config).headers(self.client)
         return self.client.webhooks.call(
             self.client.webhooks.find(self._bridge),
@@ -168,7 +154,7 @@ class BridgeStartMethod(StartMethod):
         """Find the execution that the call has started; None if the workflow cannot be started yet."""
         execution_id = answer.execution_id
         if execution_id is None:
-            raise ServiceRunInDoubtError(
+            raise errors.ServiceRunInDoubtError(
                 f"{self.called} answered {answer.status} without naming its execution, so it is unknown what "
                 f"it started; install it again: {shown(answer.body)}"
             )
@@ -184,21 +170,20 @@ class BridgeStartMethod(StartMethod):
         return None
 
     def is_refusal(self, error: errors.ServiceApiError) -> bool:
-        """Whether a failed call certainly ran nothing, and would not if it were repeated."""
-        if isinstance(error, ServiceWebhookRefusedError):
+        if isinstance(error, errors.ServiceWebhookRefusedError):
             log.error("Bridge %s refuses the calls of this connection; install it again", self._bridge.id)
         return is_refusal(error)
 
     def _failed(self, execution_id: str, started: Started | None) -> errors.ServiceError:
         page = execution_url(self.client.base_url, self._bridge.id, execution_id)
         if started is None:
-            return ServiceRunInDoubtError(
+            return errors.ServiceRunInDoubtError(
                 f"execution {execution_id} of the bridge does not show what it started: {page}"
             )
         self.started_nothing = True
         node, message = started.failure or (None, None)
         text = f"the bridge could not start {self.request.label}: {message}; nothing was started: {page}"
-        return ServiceRunNotStartedError(text) if node is None else ServiceInputError(text)
+        return errors.ServiceRunNotStartedError(text) if node is None else errors.ServiceInputError(text)
 
 
 def _first_trigger(request: RunRequest) -> Trigger | None:
@@ -276,7 +261,7 @@ class BridgeSearch:
         for child, parent in self._children.active(client):
             try:
                 attempt = key.attempt_of(starting_call(with_data(client, parent)).tag)
-            except ServiceNotFoundError:
+            except errors.ServiceNotFoundError:
                 continue
             if attempt is not None:
                 yield FoundRun(child, attempt)
@@ -285,7 +270,7 @@ class BridgeSearch:
 def _read(client: ServiceClient, execution_id: str) -> Execution:
     try:
         return client.executions.get(execution_id)
-    except ServiceNotFoundError:
+    except errors.ServiceNotFoundError:
         # It has ended and was not kept, so it may have succeeded: the wait decides what that means.
         return Execution(id=execution_id, status="success")
 
@@ -370,5 +355,5 @@ class Children:
             return None
         try:
             return parent_execution_id(with_data(client, execution.id))
-        except ServiceNotFoundError:  # deleted meanwhile
+        except errors.ServiceNotFoundError:  # deleted meanwhile
             return None

@@ -39,7 +39,6 @@ from airflow_provider_service.client._execution_data import pinned_nodes
 from airflow_provider_service.client._http.encoding import to_json
 from airflow_provider_service.client._models import METHODS_WITHOUT_BODY
 from airflow_provider_service.client._values import shown
-from airflow_provider_service.client.errors import ServiceRunInDoubtError
 from airflow_provider_service.client.resources._workflows import writable
 
 if TYPE_CHECKING:
@@ -80,7 +79,6 @@ class McpStartMethod(StartMethod):
     _was_overdue = False
 
     def reason_unavailable(self) -> str | None:
-        """Say why this method cannot start the workflow, and what would change that; None if it can."""
         request, kinds = self.request, _STARTED_IN[self.request.mode]
         if not request.triggers(kinds):
             return request.missing_trigger_message(kinds)
@@ -96,11 +94,9 @@ class McpStartMethod(StartMethod):
         return None
 
     def may_have_been_used(self) -> bool:
-        """Whether an earlier attempt may have used this method."""
         return bool(self._triggers_ever())
 
     def keeps_executions(self) -> bool:
-        """Whether the executions that it searches are kept."""
         return self.request.keeps_executions
 
     def earlier(self) -> EarlierRuns:
@@ -166,7 +162,6 @@ class McpStartMethod(StartMethod):
         return "manual" if self.request.mode == "manual" else _CALLS[trigger.kind][1]
 
     def send(self) -> StartedExecution:
-        """Call the endpoint."""
         self._expect_answer()
         return self.client.mcp.execute_workflow(
             self.request.workflow.id,
@@ -197,17 +192,15 @@ class McpStartMethod(StartMethod):
             self._was_overdue = True
             return None
         doubt = runs.doubt(self.client.base_url, all_are_kept=self.is_kept)
-        raise ServiceRunInDoubtError(
+        raise errors.ServiceRunInDoubtError(
             f"{self.called}: no answer within {self._overdue_seconds:g} s; the call may have run the workflow: "
             f"{doubt or 'it may still be on its way'}"
         )
 
     def started_by(self, answer: StartedExecution) -> str:
-        """Return the execution that the endpoint names."""
         return answer.execution_id
 
     def is_refusal(self, error: errors.ServiceApiError) -> bool:
-        """Whether a failed call certainly ran nothing."""
         return error.not_processed
 
 

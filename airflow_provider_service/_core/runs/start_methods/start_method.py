@@ -16,7 +16,6 @@ from airflow_provider_service._core.runs import searching
 from airflow_provider_service._core.runs.searching import IsAnswered, search_again
 from airflow_provider_service.client import errors
 from airflow_provider_service.client._clock import clock
-from airflow_provider_service.client.errors import ServiceRunInDoubtError, ServiceRunNotStartedError
 
 if TYPE_CHECKING:
     import threading
@@ -126,7 +125,9 @@ class StartMethod(ABC):
             if execution_id is not None:
                 return execution_id
         self.started_nothing = True
-        raise ServiceRunNotStartedError(f"{MAX_CALLS} calls of {self.called} created no execution; nothing was started")
+        raise errors.ServiceRunNotStartedError(
+            f"{MAX_CALLS} calls of {self.called} created no execution; nothing was started"
+        )
 
     def find(self, client: ServiceClient) -> str | None:
         """Find the execution that this attempt has started, if the service shows it."""
@@ -175,12 +176,12 @@ class StartMethod(ABC):
             return execution_id
         doubt = runs.doubt(self.client.base_url, all_are_kept=self.is_kept)
         if doubt is not None:
-            raise ServiceRunInDoubtError(f"{error}; it may have run the workflow: {doubt}") from error
+            raise errors.ServiceRunInDoubtError(f"{error}; it may have run the workflow: {doubt}") from error
         if error.ends_wait:  # the next call would fail in the same way
             self.started_nothing = True
             raise error
         if isinstance(error, errors.ServiceTimeoutError):
             # The task has no time left.
             self.started_nothing = True
-            raise ServiceRunNotStartedError(f"{error}; nothing was started") from error
+            raise errors.ServiceRunNotStartedError(f"{error}; nothing was started") from error
         return None

@@ -29,7 +29,7 @@ from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._http.start_answers import checked_headers, is_refusal
 from airflow_provider_service.client._models import WebhookAnswer, WebhookTrigger
 from airflow_provider_service.client._values import one_line
-from airflow_provider_service.client.errors import ServiceInputError, ServiceRunInDoubtError, ServiceRunNotKeptError
+from airflow_provider_service.client.models import WebhookAnswer, WebhookTrigger
 from airflow_provider_service.client.resources._webhooks import checked_files, checked_payload, filled_path
 
 if TYPE_CHECKING:
@@ -51,7 +51,6 @@ class WebhookStartMethod(StartMethod):
     _files: Mapping[str, FileSource] | None
 
     def reason_unavailable(self) -> str | None:
-        """Say why this method cannot start the workflow; None if it can."""
         request = self.request
         if request.mode == "manual":
             return "a webhook runs the published version, not the draft"
@@ -59,20 +58,17 @@ class WebhookStartMethod(StartMethod):
             return request.missing_trigger_message({"webhook"})
         try:
             self._find_trigger()
-        except ServiceInputError as error:
+        except errors.ServiceInputError as error:
             return str(error)
         return None
 
     def may_have_been_used(self) -> bool:
-        """Whether an earlier attempt may have used this method."""
         return bool(self.request.triggers_ever({"webhook"}))
 
     def keeps_executions(self) -> bool:
-        """Whether the executions that it searches are kept."""
         return self.request.workflow.keeps_executions
 
     def earlier(self) -> EarlierRuns:
-        """Find the executions that earlier attempts have started."""
         search = RunSearch(self.request.workflow.id, self.attempt.since)
         return find_earlier_runs(self.client, search, self.attempt.key, self.stopped)
 
@@ -97,7 +93,6 @@ class WebhookStartMethod(StartMethod):
         return self.client.webhooks.find(request.workflow, request.trigger_node, method=request.webhook_method)
 
     def send(self) -> WebhookAnswer:
-        """Call the webhook."""
         request, trigger = self.request, self._trigger
         return self.client.webhooks.call(
             trigger,
@@ -124,7 +119,6 @@ class WebhookStartMethod(StartMethod):
             return False
 
     def is_refusal(self, error: errors.ServiceApiError) -> bool:
-        """Whether a failed call certainly ran nothing, and would not if it were repeated."""
         return is_refusal(error)
 
     def started_by(self, answer: WebhookAnswer) -> str:
@@ -175,20 +169,22 @@ class WebhookStartMethod(StartMethod):
             return searching.SETTLING_SECONDS
         return searching.VISIBLE_WITHIN_SECONDS if self.is_kept else searching.UNKEPT_SECONDS
 
-    def _not_found(self, answer: WebhookAnswer, hidden: list[Execution]) -> ServiceRunInDoubtError:
+    def _not_found(self, answer: WebhookAnswer, hidden: list[Execution]) -> errors.ServiceRunInDoubtError:
         workflow_id = self.request.workflow.id
         what = f"the {self.called} answered {answer.status}, but no execution of workflow {workflow_id} carries its "
         what += "run key"
         if hidden:
             ids = ", ".join(execution.id for execution in hidden[:MAX_SHOWN_IDS])
-            return ServiceRunInDoubtError(
+            return errors.ServiceRunInDoubtError(
                 f"{what}, and executions {ids} hide their data, or it is redacted. Let the workflow answer with its "
                 "execution id"
             )
         hint = "Let the workflow save its executions, or answer with its execution id"
         if not HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
-            return ServiceRunInDoubtError(f"{what}: it may have ended without being saved. {hint}")
-        return ServiceRunNotKeptError(f"{what}: it has ended without being saved. {hint}", workflow_id=workflow_id)
+            return errors.ServiceRunInDoubtError(f"{what}: it may have ended without being saved. {hint}")
+        return errors.ServiceRunNotKeptError(
+            f"{what}: it has ended without being saved. {hint}", workflow_id=workflow_id
+        )
 
 
 def _stored_files(files: Mapping[str, Any] | None) -> Mapping[str, FileSource] | None:
@@ -203,7 +199,9 @@ def _stored_file(name: str, path: str) -> FileSource:
         file: FileSource = storage_path(path)
         file.is_file()  # connects to the storage
     except (ImportError, ValueError) as error:
-        raise ServiceInputError(f"files[{name!r}], {path!r}: {one_line(str(error))}; nothing was started") from error
+        raise errors.ServiceInputError(
+            f"files[{name!r}], {path!r}: {one_line(str(error))}; nothing was started"
+        ) from error
     return file
 
 
