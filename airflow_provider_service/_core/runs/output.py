@@ -15,6 +15,7 @@ from airflow_provider_service._core.arguments import OUTPUT_CHOICES, read_count,
 from airflow_provider_service._core.object_storage import require_place, write_whole
 from airflow_provider_service._core.runs.searching import RUN_KEY_FIELD, RUN_KEY_HEADER
 from airflow_provider_service._core.text_table import cut, text_table
+from airflow_provider_service.client import errors
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._execution_data import (
     NodeRun,
@@ -27,13 +28,6 @@ from airflow_provider_service.client._execution_data import (
 )
 from airflow_provider_service.client._http.redaction import SIGNED, redacted, secrets_in
 from airflow_provider_service.client._values import one_line
-from airflow_provider_service.client.errors import (
-    ServiceAnswerTooLargeError,
-    ServiceError,
-    ServiceInputError,
-    ServiceServerError,
-    ServiceUnexpectedResponseError,
-)
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.arguments import ReturnOutput
@@ -147,9 +141,9 @@ class NodeLog:
     def _read(self) -> list[NodeRun]:
         try:
             return nodes_of(read_small(self._config, self._execution_id, MAX_WATCHED_MIB))
-        except ServiceAnswerTooLargeError:
+        except errors.ServiceAnswerTooLargeError:
             self._next = float("inf")
-        except ServiceError as error:
+        except errors.ServiceError as error:
             log.debug("The nodes of execution %s cannot be shown: %s", self._execution_id, error)
         return []
 
@@ -222,10 +216,10 @@ def read_to_show(client: ServiceClient, execution_id: str) -> Execution | None:
     config = client.transport.config
     try:
         return read_small(config, execution_id, MAX_SHOWN_MIB)
-    except ServiceAnswerTooLargeError:
+    except errors.ServiceAnswerTooLargeError:
         most = min(MAX_SHOWN_MIB, config.max_answer_mib)
         log.info("The nodes of execution %s are not shown, because its data exceeds %d MiB", execution_id, most)
-    except ServiceError as error:
+    except errors.ServiceError as error:
         log.warning("The nodes of execution %s cannot be shown: %s", execution_id, error)
     return None
 
@@ -233,14 +227,14 @@ def read_to_show(client: ServiceClient, execution_id: str) -> Execution | None:
 def _whole(client: ServiceClient, execution_id: str) -> Execution | None:
     try:
         return read_whole(client, execution_id)
-    except ServiceServerError as error:
+    except errors.ServiceServerError as error:
         if error.repeat_may_help:
             raise
         raise error.with_hint(
             f"Execution {execution_id} has ended, and only its output cannot be read; with return_output='none', the "
             "task does without it"
         ) from None
-    except (ServiceAnswerTooLargeError, ServiceUnexpectedResponseError) as error:
+    except (errors.ServiceAnswerTooLargeError, errors.ServiceUnexpectedResponseError) as error:
         log.warning("The output of execution %s cannot be read: %s", execution_id, error)
         return None
 
@@ -315,7 +309,7 @@ def _without_secrets(items: list[Any], headers: MakeHeaders) -> list[Any]:
     try:
         # The login of the webhook's connection may be a user name, or the name of a header.
         sent, doubtful = headers("basicAuth"), headers("headerAuth")
-    except ServiceInputError:  # the connection has no login, because it signs a token for each call
+    except errors.ServiceInputError:  # the connection has no login, because it signs a token for each call
         return list(redacted(items, _secrets(headers("jwtAuth")), shapes=[SIGNED]))
     return list(redacted(items, _secrets(sent), doubtful=_secrets(doubtful)))
 
