@@ -51,7 +51,7 @@ def state_of(client: ServiceClient) -> dict[str, Any]:
     listed = sorted(client.data_tables.list(), key=lambda one: one.name)
     return {
         "workflows": {
-            one.definition["name"]: {**one.definition, "id": None} for one in exported(client, ExportSelection())
+            definition["name"]: {**definition, "id": None} for _, definition in exported(client, ExportSelection())
         },
         "tags": sorted(one.name for one in client.tags.list()),
         "tables": {

@@ -15,7 +15,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service._core.instances.backup_archive import ArchiveWriter
-from airflow_provider_service._core.instances.export import Exported, write_folder
+from airflow_provider_service._core.instances.export import write_folder
 from airflow_provider_service._core.object_storage import StoredFolder, write_whole
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.operators.backups import ServiceBackupOperator, ServiceRestoreOperator
@@ -251,7 +251,7 @@ NAMES = {
 
 def test_each_workflow_has_its_own_files_whatever_its_name_is(tmp_path):
     named = [*NAMES.values(), "w", "w", *NAMES.values()]
-    workflows = [Exported(str(number), workflow(name, webhook("p"), CODE)) for number, name in enumerate(named)]
+    workflows = [(str(number), workflow(name, webhook("p"), CODE)) for number, name in enumerate(named)]
     written, _ = write_folder(str(tmp_path), workflows, code_files=True)
     assert len({normalize("NFC", one).casefold() for one in written.values()}) == len(named)
     for number, path in written.items():
@@ -265,7 +265,7 @@ def test_each_workflow_has_its_own_files_whatever_its_name_is(tmp_path):
 
 def test_code_that_no_file_can_hold_stays_in_the_definition(tmp_path):
     nodes = [node("Code", "code", {"jsCode": "return '\ud800'\n;"})]
-    files, _ = write_folder(str(tmp_path), [Exported("1", workflow("one", *nodes))], code_files=True)
+    files, _ = write_folder(str(tmp_path), [("1", workflow("one", *nodes))], code_files=True)
     [path] = files.values()
     assert json.loads(Path(path).read_text())["nodes"] == nodes
     assert below(tmp_path) == ["one.json"]

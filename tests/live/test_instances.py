@@ -57,7 +57,7 @@ def state_of(client: ServiceClient) -> tuple[dict[str, Any], list[str]]:
 
 def without_ids(client: ServiceClient, selection: ExportSelection) -> list[dict[str, Any]]:
     """Exported definitions without the ids of the workflows, which each server has its own of."""
-    return [{**one.definition, "id": None} for one in exported(client, selection)]
+    return [{**definition, "id": None} for _, definition in exported(client, selection)]
 
 
 def test_deploying_twice_writes_nothing(client: ServiceClient, live_server: LiveServer, tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_promotion_between_two_servers(
         rows["nodes"].append(node("Rows", "dataTable", {"dataTableId": address(table.id)}, typeVersion=1))
     deploy(client, [called(live_server), parent(), get, rows])
     names = ExportSelection(["child", "parent", "get", "rows"])
-    promoted = [Source(one.definition, one.workflow_id) for one in exported(client, names)]
+    promoted = [Source(definition, workflow_id) for workflow_id, definition in exported(client, names)]
     with make_server() as other, connect(monkeypatch, other) as there:
         uses_there = put_credential(there, other)
         if has_tables:
@@ -214,7 +214,8 @@ def test_a_mapping_leads_to_other_names_and_values(client: ServiceClient, live_s
     }
     deploy(client, [called(live_server), orders])
     sources = [
-        Source(one.definition, one.workflow_id) for one in exported(client, ExportSelection(["child", "orders (test)"]))
+        Source(definition, workflow_id)
+        for workflow_id, definition in exported(client, ExportSelection(["child", "orders (test)"]))
     ]
     target = DeploymentTarget(client, mapping=InstanceMapping.read(mapping, None))
     apply_plan(make_plan(sources, target), target)

@@ -232,7 +232,6 @@ def _failure(step: str, error: ServiceError, problems: Sequence[str], changed: S
 
 
 def plan_report(plan: DeploymentPlan, *, made_at: datetime, url: str) -> Report:
-    """Return the report on a plan."""
     counts = {action: len(names) for action, names in plan.by_action().items()}
     changed = len(plan.changed)
     return Report(

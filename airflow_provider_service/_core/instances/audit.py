@@ -27,7 +27,6 @@ class Audited:
     fail_on: Sequence[str]
 
     def lines(self) -> Iterator[str]:
-        """Yield the audit as readable lines."""
         for title, report in self.reports.items():
             yield title
             yield from _lines(report)

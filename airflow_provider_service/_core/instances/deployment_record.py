@@ -1,9 +1,8 @@
 """Record in the instance which workflows were deployed under a name, so that they can be archived later.
 
-The record is an inactive workflow with a note. It holds ids, since names and tags are copied along with a workflow, and
-it is signed with the API key, since anybody who may create a workflow could write such a note.
-
-Workflows that consist of a note: the provider's storage in an instance of any version and plan.
+The record is an inactive workflow with a note, which an instance of any version and plan can store. It holds ids, since
+names and tags are copied along with a workflow, and it is signed with the API key, since anybody who may create a
+workflow could write such a note.
 """
 
 from __future__ import annotations
@@ -21,24 +20,6 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.instances.references import Directory
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models import Workflow
-
-
-_NOTE = "n8n-nodes-base.stickyNote"
-
-
-def note_node(words: str, data: dict[str, Any]) -> dict[str, Any]:
-    """Return the only node of such a workflow."""
-    content = f"{words}\n\n{json.dumps(data, sort_keys=True)}"
-    return {"name": "Note", "type": _NOTE, "typeVersion": 1, "position": [0, 0], "parameters": {"content": content}}
-
-
-def note_data(workflow: Workflow) -> Any:
-    """Return what is stored below the words of the note, whatever these are."""
-    try:
-        content = str((workflow.nodes or [])[0]["parameters"]["content"])
-        return json.loads(content.partition("\n\n")[2])
-    except (IndexError, KeyError, TypeError, RecursionError):
-        raise ValueError("the workflow holds no note with data") from None
 
 
 log = logging.getLogger(__name__)
@@ -73,10 +54,10 @@ class DeploymentRecord:
     """The workflows that earlier deployments with one name have deployed."""
 
     client: Resources
-    name: str
-    existing: Workflow | None
-    recorded: frozenset[str]
-    owned: frozenset[str]
+    name: str  #: Name of the workflow that is the record.
+    existing: Workflow | None  #: That workflow; None if there is none with a signature by this connection's key.
+    recorded: frozenset[str]  #: The ids that it holds.
+    owned: frozenset[str]  #: Of these, the workflows that no other name has deployed, and that are not archived.
 
     @classmethod
     def read(cls, client: Resources, directory: Directory, deployment_name: str) -> DeploymentRecord:
@@ -85,32 +66,32 @@ class DeploymentRecord:
         existing = directory.workflows
         # Records of other deployments may be in other projects.
         records = client.workflows.list(name=_NAME, exclude_pinned_data=True)
-        for one in (one for one in records if is_deployment_record(one) and not one.is_archived):
-            ids, signature = _content(one)
-            if one.name != name or one.id not in existing:
+        for record in records:
+            if not is_deployment_record(record) or record.is_archived:
+                continue
+            ids, signature = _content(record)
+            if record.name != name or record.id not in existing:
                 elsewhere |= ids
             elif hmac.compare_digest(signature, _signature(client, name, ids)):
-                recorded[one.id] = ids
+                recorded[record.id] = ids
             else:
                 log.warning(
                     "The workflow %r (%s) was not written with this API key, so nothing that it lists is archived; "
                     "delete it",
-                    one.name,
-                    one.id,
+                    record.name,
+                    record.id,
                 )
-        # Somebody may have copied the record, perhaps an older state of it; the workflows in a copy were deployed as
-        # well.
-        oldest = min(recorded, key=lambda one: (str(existing[one].created_at), one), default=None)
+        # Somebody may have copied the record, perhaps an older state of it; what is in a copy was deployed as well.
         owned = (frozenset[str]().union(*recorded.values()) & existing.keys()) - elsewhere
-        found = existing[oldest] if oldest else None
-        return cls(client, name, found, recorded[oldest] if oldest else frozenset(), frozenset(owned))
+        if not recorded:
+            return cls(client, name, None, frozenset(), frozenset(owned))
+        oldest = min(recorded, key=lambda workflow_id: (str(existing[workflow_id].created_at), workflow_id))
+        return cls(client, name, existing[oldest], recorded[oldest], frozenset(owned))
 
     def differs(self, ids: Iterable[str]) -> bool:
-        """Whether the record must be written to hold these ids."""
         return self.existing is None or self.recorded != frozenset(ids)
 
     def definition(self, ids: Iterable[str]) -> dict[str, Any]:
-        """Return the definition of the workflow that records these ids."""
         every = sorted(ids)
         signature = _signature(self.client, self.name, every)
         note = note_node(_WORDS, {"workflows": every, "signature": signature})
@@ -130,3 +111,19 @@ def _content(workflow: Workflow) -> tuple[frozenset[str], str]:
 def _signature(client: Resources, name: str, ids: Iterable[str]) -> str:
     key = client.transport.config.api_key.get_secret_value().encode()
     return hmac.digest(key, _PURPOSE + json.dumps([name, sorted(ids)]).encode(), "sha256").hex()
+
+
+def note_node(words: str, data: dict[str, Any]) -> dict[str, Any]:
+    """Return the only node of a workflow that stores data, as JSON below a paragraph for the people who open it."""
+    content = f"{words}\n\n{json.dumps(data, sort_keys=True)}"
+    node_type = "n8n-nodes-base.stickyNote"
+    return {"name": "Note", "type": node_type, "typeVersion": 1, "position": [0, 0], "parameters": {"content": content}}
+
+
+def note_data(workflow: Workflow) -> Any:
+    """Return what is stored below the paragraph; ValueError if somebody has changed the workflow."""
+    try:
+        content = str((workflow.nodes or [])[0]["parameters"]["content"])
+        return json.loads(content.partition("\n\n")[2])
+    except (IndexError, KeyError, TypeError, RecursionError):
+        raise ValueError("the workflow holds no note with data") from None

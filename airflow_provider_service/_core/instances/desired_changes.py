@@ -1,8 +1,6 @@
-"""The changes that bring an instance to its desired state, and what may be deleted.
+"""The changes that bring an instance to its desired state, and the reading of that state from values, text or a file.
 
-Read the desired state from values, from text in YAML or JSON, or from a file.
-
-Read YAML or JSON that people wrote: within limits, and with errors that say where, but quote no value.
+People write YAML or JSON. It is read within limits, and errors say where, but quote no value, which may be a secret.
 """
 
 from __future__ import annotations
@@ -26,6 +24,12 @@ if TYPE_CHECKING:
 
 Action = Literal["create", "update", "delete"]
 _MAX_NAMED = 20
+#: How many values aliases may repeat, and how deeply values may be nested.
+MAX_REPEATED = 100_000
+MAX_DEPTH = 50
+_MERGE = "tag:yaml.org,2002:merge"
+_TYPES = ("null", "bool", "int", "float", "timestamp", "str", "seq", "map")
+_TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,7 @@ class DesiredStateChange:
     action: Action
     name: str
     details: Mapping[str, Any] = field(default_factory=dict)
+    #: Makes the change. Safe to repeat.
     perform: Callable[[Resources], object] = field(default=lambda _: None, repr=False, compare=False)
 
     def to_xcom(self) -> dict[str, Any]:
@@ -42,7 +47,6 @@ class DesiredStateChange:
         return {"action": self.action, "name": self.name, **self.details}
 
     def words(self) -> str:
-        """Describe the change in words."""
         details = ", ".join(f"{name} {value}" for name, value in self.details.items())
         return f"{self.action} {self.name!r}" + (f" ({details})" if details else "")
 
@@ -52,10 +56,9 @@ class DesiredStatePlan:
     """The changes, in the order in which they are made: deletions come last."""
 
     changes: Sequence[DesiredStateChange]
-    unchanged: int
+    unchanged: int  #: Number of objects that are already as declared.
 
     def count(self, action: Action) -> int:
-        """Return how many objects are created, updated or deleted."""
         return sum(change.action == action for change in self.changes)
 
 
@@ -65,7 +68,7 @@ class Prune:
 
     names: frozenset[str] = frozenset()
     prefix: str | None = None
-    allow_empty: bool = False
+    allow_empty: bool = False  #: Whether the prefix selects objects even if none is declared.
 
     @classmethod
     def of(cls, prune: bool, names: object, prefix: object, *, allow_empty: bool) -> Prune:
@@ -81,44 +84,77 @@ class Prune:
         self, existing: Iterable[Any], desired: Iterable[str], delete: Callable[[Resources, Any], object]
     ) -> list[DesiredStateChange]:
         """Return the deletion of each selected object that is not declared."""
-        kept = set(desired)
-        both = sorted(self.names & kept)
+        declared = set(desired)
+        both = sorted(self.names & declared)
         require(not both, f"prune_names holds {', '.join(map(repr, both))}, which is declared as well")
-        taken = [one for one in existing if name_of(one) not in kept and self._takes(name_of(one))]
-        by_prefix = [repr(name_of(one)) for one in taken if name_of(one) not in self.names]
+        deletions, by_prefix = [], []
+        for item in existing:
+            name = str(item.key if hasattr(item, "key") else item.name)
+            if name in declared:
+                continue
+            if name in self.names:
+                deletions.append(DesiredStateChange("delete", name, perform=_deleting(delete, item)))
+            elif self.prefix is not None and name.startswith(self.prefix):
+                by_prefix.append(repr(name))
+                deletions.append(DesiredStateChange("delete", name, perform=_deleting(delete, item)))
         require_source(
-            kept or not by_prefix,
+            declared or not by_prefix,
             "nothing is declared",
             f"prune_prefix={self.prefix!r} would delete {', '.join(by_prefix[:_MAX_NAMED])}"
             + (f" and {len(by_prefix) - _MAX_NAMED} more" if len(by_prefix) > _MAX_NAMED else ""),
             allow_empty=self.allow_empty,
         )
-        return [DesiredStateChange("delete", name_of(one), perform=_deleting(delete, one)) for one in taken]
-
-    def _takes(self, name: str) -> bool:
-        return name in self.names or (self.prefix is not None and name.startswith(self.prefix))
+        return deletions
 
 
-def name_of(one: Any) -> str:
-    """Return the name of an object; for a variable, that is its key."""
-    return str(one.key if hasattr(one, "key") else one.name)
-
-
-def _deleting(delete: Callable[[Resources, Any], object], one: Any) -> Callable[[Resources], object]:
+def _deleting(delete: Callable[[Resources, Any], object], item: Any) -> Callable[[Resources], object]:
     def perform(client: Resources) -> None:
         # It has just been read: someone else deleted it, or the answer to this call's first try was lost.
         with suppress(ServiceNotFoundError):
-            delete(client, one)
+            delete(client, item)
 
     return perform
 
 
-#: How many values aliases may repeat, and how deeply values may be nested.
-MAX_REPEATED = 100_000
-MAX_DEPTH = 50
-_MERGE = "tag:yaml.org,2002:merge"
-_TYPES = ("null", "bool", "int", "float", "timestamp", "str", "seq", "map")
-_TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
+def read_desired_state(name: str, value: object, path: object, *, path_argument: str = "path") -> Any:
+    """Read the desired state from an argument, or else from a file."""
+    if value is not None:
+        return _parsed(name, value) if isinstance(value, str) else value
+    if not isinstance(path, str):
+        refuse(path_argument, "a path or an address of object storage", path)
+    from airflow_provider_service._core.object_storage import reading
+
+    try:
+        with reading(path_argument, path) as file:
+            text = hidden(file.read().decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise ServiceInputError(f"the file {path!r} is not UTF-8 text") from None
+    except OSError as error:
+        raise ServiceInputError(f"the file {path!r} cannot be read: {error.strerror or error}") from error
+    return _parsed(f"the file {path!r}", text)
+
+
+def named_values(name: str, value: object) -> Mapping[str, Any]:
+    """Return the desired state, which must map names to values."""
+    require(isinstance(value, Mapping), f"{name} must be a mapping of names, not {type_of(value)}")
+    assert isinstance(value, Mapping)  # noqa: S101 - for type checkers
+    return dict(zip(names_in(name, list(value)), value.values(), strict=True))
+
+
+def require_short(kind: str, names: Iterable[str], max_chars: int) -> None:
+    too_long = [name for name in names if len(name) > max_chars]
+    require(not too_long, f"the name of a {kind} has at most {max_chars} characters: {', '.join(map(repr, too_long))}")
+
+
+def names_in(name: str, names: Sequence[object]) -> list[str]:
+    """Return declared names without surrounding blanks, which the service removes as well."""
+    for declared in names:
+        if not isinstance(declared, str) or not declared.strip():
+            refuse(f"each name in {name}", "text that is not empty", declared)
+    stripped = [str(declared).strip() for declared in names]
+    twice = sorted(repeated(stripped))
+    require(not twice, f"{name} has {', '.join(map(repr, twice))} more than once")
+    return stripped
 
 
 class _RefusedError(Exception):
@@ -127,8 +163,8 @@ class _RefusedError(Exception):
         super().__init__(place + problem)
 
 
-def parsed(name: str, text: str) -> Any:
-    """Parse a text, and return its value; tracebacks do not show the text in it."""
+def _parsed(name: str, text: str) -> Any:
+    """Parse a text, and return its value, whose text tracebacks do not show."""
     problem = ""
     # Not raised while the error is handled: errors of the parsers show the text, which may hold secrets.
     try:
@@ -161,10 +197,10 @@ class _TwiceError(Exception):
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         raise _TwiceError
-    return found
+    return mapping
 
 
 def _load_yaml(text: str) -> Any:
@@ -219,62 +255,17 @@ class _Loader(yaml.SafeLoader):
 
 def _check_extent(root: yaml.Node) -> None:
     """Refuse text that is nested too deeply or repeats too much, including aliases, which may be recursive."""
-    seen: set[int] = set()
-    repeated, waiting = 0, [(root, 1)]
+    visited: set[int] = set()
+    repetitions, waiting = 0, [(root, 1)]
     while waiting:
         node, depth = waiting.pop()
-        repeated += id(node) in seen
-        seen.add(id(node))
+        repetitions += id(node) in visited
+        visited.add(id(node))
         if depth > MAX_DEPTH:
             raise _RefusedError(node.start_mark, _TOO_DEEP)
-        if repeated > MAX_REPEATED:
+        if repetitions > MAX_REPEATED:
             raise _RefusedError(node.start_mark, f"its aliases repeat more than {MAX_REPEATED:,} values")
-        waiting.extend((inner, depth + 1) for inner in _inside(node))
-
-
-def _inside(node: yaml.Node) -> Iterable[yaml.Node]:
-    if isinstance(node, yaml.MappingNode):
-        return [one for pair in node.value for one in pair]
-    return node.value if isinstance(node, yaml.SequenceNode) else ()
-
-
-def read_desired_state(name: str, value: object, path: object, *, path_argument: str = "path") -> Any:
-    """Read the desired state from an argument, or else from a file."""
-    if value is not None:
-        return parsed(name, value) if isinstance(value, str) else value
-    if not isinstance(path, str):
-        refuse(path_argument, "a path or an address of object storage", path)
-    from airflow_provider_service._core.object_storage import reading
-
-    try:
-        with reading(path_argument, path) as file:
-            text = hidden(file.read().decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        raise ServiceInputError(f"the file {path!r} is not UTF-8 text") from None
-    except OSError as error:
-        raise ServiceInputError(f"the file {path!r} cannot be read: {error.strerror or error}") from error
-    return parsed(f"the file {path!r}", text)
-
-
-def named_values(name: str, value: object) -> Mapping[str, Any]:
-    """Return the desired state, which must map names to values."""
-    require(isinstance(value, Mapping), f"{name} must be a mapping of names, not {type_of(value)}")
-    assert isinstance(value, Mapping)  # noqa: S101 - for type checkers
-    return dict(zip(names_in(name, list(value)), value.values(), strict=True))
-
-
-def require_short(kind: str, names: Iterable[str], max_chars: int) -> None:
-    """Refuse names that the service would refuse."""
-    too_long = [name for name in names if len(name) > max_chars]
-    require(not too_long, f"the name of a {kind} has at most {max_chars} characters: {', '.join(map(repr, too_long))}")
-
-
-def names_in(name: str, names: Sequence[object]) -> list[str]:
-    """Return declared names without surrounding blanks, which the service removes as well."""
-    for one in names:
-        if not isinstance(one, str) or not one.strip():
-            refuse(f"each name in {name}", "text that is not empty", one)
-    stripped = [str(one).strip() for one in names]
-    twice = sorted(repeated(stripped))
-    require(not twice, f"{name} has {', '.join(map(repr, twice))} more than once")
-    return stripped
+        if isinstance(node, yaml.MappingNode):
+            waiting.extend((inner, depth + 1) for pair in node.value for inner in pair)
+        elif isinstance(node, yaml.SequenceNode):
+            waiting.extend((inner, depth + 1) for inner in node.value)

@@ -1,18 +1,13 @@
-"""Compare projects and their members with a declaration.
+"""Compare tags, variables, data tables and projects with a declaration, and plan the changes that it needs.
 
-Compare data tables and their columns with a declaration. Columns and rows are never removed.
-
-Compare variables with a declaration. Values are never shown.
-
-Compare tags with a declaration.
+Columns and rows of tables are never removed, and values of variables never shown.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -51,32 +46,150 @@ if TYPE_CHECKING:
 
 
 MAX_PROJECT_CHARS = 255
+MAX_TABLE_CHARS = 128
+MAX_VALUE_CHARS = 1000
+_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
 #: The role of each member by email address in lower case; None for one who must not be a member.
 Roles = Mapping[str, "str | None"]
 
 
-@dataclass(frozen=True)
-class _Members:
-    """The changes of a project's members: roles by email address, and addresses."""
+def plan_tags(client: Resources, desired: Any, prune: Prune) -> DesiredStatePlan:
+    names = names_in("tags", as_list("tags", desired))
+    require_short("tag", names, MAX_TAG_CHARS)
+    existing = list(client.tags.list())
+    known = {tag.name for tag in existing}
+    missing = [name for name in names if name not in known]
+    created = [DesiredStateChange("create", name, perform=partial(create_tag, name=name)) for name in missing]
+    # Tasks find the bridge by its tag, which a prefix such as "airflow-" would take as well.
+    prunable = [tag for tag in existing if tag.name != BRIDGE_TAG]
+    deleted = prune.deletions(prunable, names, lambda client, tag: client.tags.delete(tag.id))
+    return DesiredStatePlan([*created, *deleted], len(names) - len(missing))
 
-    added: Mapping[str, str] = field(default_factory=dict)
-    changed: Mapping[str, str] = field(default_factory=dict)
-    removed: Sequence[str] = ()
-    ids: Mapping[str, str] = field(default_factory=dict)
 
-    def details(self) -> dict[str, Any]:
-        named = {"added_members": self.added, "changed_members": self.changed, "removed_members": self.removed}
-        return {name: value for name, value in named.items() if value}
+def require_valid_variables(desired: Any) -> None:
+    """Refuse keys and values that the service would refuse."""
+    values = named_values("variables", desired)
+    wrong = [key for key in values if not _KEY.fullmatch(key)]
+    require(
+        not wrong,
+        "the key of a variable has a letter or underscore, followed by up to 49 letters, digits and underscores, not "
+        f"{', '.join(map(repr, wrong))}",
+    )
+    too_long = [key for key, value in values.items() if isinstance(value, str) and len(value) > MAX_VALUE_CHARS]
+    require(
+        not too_long,
+        f"the value of a variable has at most {MAX_VALUE_CHARS} characters: {', '.join(map(repr, too_long))}",
+    )
 
-    def perform(self, client: Resources, project_id: str) -> None:
-        if self.added:
-            relations = [{"userId": self.ids[email], "role": role} for email, role in self.added.items()]
-            client.projects.add_users(project_id, relations)
-        for email, role in self.changed.items():
-            client.projects.change_user_role(project_id, self.ids[email], role)
-        for email in self.removed:
-            with suppress(ServiceNotFoundError):
-                client.projects.delete_user(project_id, self.ids[email])
+
+def plan_variables(client: Resources, desired: Any, prune: Prune, *, project_id: str | None) -> DesiredStatePlan:
+    """Plan the changes that bring the variables of a project, or of the whole instance, to the declared state."""
+    values = named_values("variables", desired)
+    for key, value in values.items():
+        require(
+            isinstance(value, str),
+            f"the value of variable {key!r} must be text, not {type_of(value)}; in YAML, put it in quotes",
+        )
+    existing = {variable.key: variable for variable in variables_of(client, project_id=project_id)}
+    changes = [
+        _variable_change(key, value, existing.get(key), project_id)
+        for key, value in values.items()
+        if key not in existing or existing[key].value != value
+    ]
+    deleted = prune.deletions(existing.values(), values, lambda client, variable: client.variables.delete(variable.id))
+    return DesiredStatePlan([*changes, *deleted], len(values) - len(changes))
+
+
+def _variable_change(key: str, value: str, variable: Variable | None, project_id: str | None) -> DesiredStateChange:
+    def perform(client: Resources) -> None:
+        existing = variable or create_variable(client, key, value, project_id=project_id)
+        if existing is not None:
+            client.variables.update(existing.id, key, value)
+
+    return DesiredStateChange("create" if variable is None else "update", key, perform=perform)
+
+
+def types_by_name(columns: Any) -> dict[str, str]:
+    """Read the declared columns of a table, which map names to types, or list ``{"name", "type"}``."""
+    pairs = (
+        list(columns.items())
+        if isinstance(columns, Mapping)
+        else [(item.get("name"), item.get("type")) for item in as_list("columns", columns) if isinstance(item, Mapping)]
+    )
+    # The service does not distinguish column names that differ only in case.
+    names = {name.lower() for name, _ in pairs if isinstance(name, str)}
+    require(
+        len(names) == len(columns),
+        "columns must map names to types, or list {'name', 'type'}; each name once, regardless of case",
+    )
+    for name, kind in pairs:
+        require_choice(f"the type of column {name!r}", kind, COLUMN_TYPES)
+        require_new_name(name)
+    return dict(pairs)
+
+
+def create_table(client: Resources, name: str, desired: Mapping[str, str], project_id: str | None) -> DataTable:
+    columns = [{"name": column, "type": kind} for column, kind in desired.items()]
+    return client.data_tables.create(name, columns, project_id=project_id)
+
+
+def missing_columns(table: DataTable, desired: Mapping[str, str]) -> list[str]:
+    existing = {column.name: column.type for column in table.columns or ()}
+    # The service answers with an internal error to a name that differs from an existing one only in case.
+    folded = {name.casefold(): name for name in existing}
+    alike = [
+        f"{name!r} differs only in case from {folded[name.casefold()]!r}"
+        for name in desired
+        if name not in existing and name.casefold() in folded
+    ]
+    require(not alike, f"data table {table.name!r} ({table.id}) cannot get these columns: {', '.join(alike)}")
+    differing = [
+        f"{name!r} is {existing[name]}, not {kind}"
+        for name, kind in desired.items()
+        if existing.get(name, kind) != kind
+    ]
+    require(
+        not differing,
+        f"data table {table.name!r} ({table.id}) exists with columns of other types: {', '.join(differing)}; "
+        "the service cannot change the type of a column",
+    )
+    return [name for name in desired if name not in existing]
+
+
+def add_columns(client: Resources, table: DataTable, desired: Mapping[str, str], missing: Sequence[str]) -> None:
+    for name in missing:
+        client.data_table_columns.create(table.id, name, desired[name])  # type: ignore[arg-type]
+
+
+def plan_data_tables(client: Resources, desired: Any, prune: Prune, *, project_id: str | None) -> DesiredStatePlan:
+    """Plan the changes that bring data tables and their columns to the declared state."""
+    tables = {name: types_by_name(columns) for name, columns in named_values("data_tables", desired).items()}
+    require_short("data table", tables, MAX_TABLE_CHARS)
+    existing = {name: find_data_table(client, name, project_id=project_id) for name in tables}
+    changes, problems = [], []
+    for name, columns in tables.items():
+        try:
+            changes += _table_changes(name, columns, existing[name], project_id)
+        except ServiceInputError as error:
+            problems.append(str(error))
+    require(not problems, "; ".join(problems))
+    in_project = None if project_id is None else {"projectId": project_id}
+    every = client.data_tables.list(filter=in_project) if prune != Prune() else ()
+    deleted = prune.deletions(every, tables, lambda client, table: client.data_tables.delete(table.id))
+    return DesiredStatePlan([*changes, *deleted], len(tables) - len(changes))
+
+
+def _table_changes(
+    name: str, desired: dict[str, str], table: DataTable | None, project_id: str | None
+) -> list[DesiredStateChange]:
+    if table is None:
+        create = partial(create_table, name=name, desired=desired, project_id=project_id)
+        return [DesiredStateChange("create", name, {"columns": desired}, create)]
+    missing = missing_columns(table, desired)
+    if not missing:
+        return []
+    add = partial(add_columns, table=table, desired=desired, missing=missing)
+    return [DesiredStateChange("update", name, {"added_columns": {column: desired[column] for column in missing}}, add)]
 
 
 def plan_projects(
@@ -86,20 +199,20 @@ def plan_projects(
     *,
     find: Callable[[Resources, str], Project | None] = find_project,
 ) -> DesiredStatePlan:
-    """Plan the changes that bring team projects and their members to the declared state."""
+    """Plan the changes that bring team projects and their members to the declared state. Other members are kept."""
     projects = {name: _roles(name, members) for name, members in named_values("projects", desired).items()}
     require_short("project", projects, MAX_PROJECT_CHARS)
     existing = {name: find(client, name) for name in projects}
     users = _Users(client)
     changes = []
     for name, roles in projects.items():
-        found = existing[name]
-        changes += _creation(name, roles, users) if found is None else _update(found, roles, users)
+        project = existing[name]
+        changes += _creation(name, roles, users) if project is None else _update(project, roles, users)
     users.require_known()
     deleted = prune.deletions(
-        (one for one in client.projects.list() if one.type == "team"),
+        (project for project in client.projects.list() if project.type == "team"),
         projects,
-        lambda client, one: client.projects.delete(one.id),
+        lambda client, project: client.projects.delete(project.id),
     )
     _require_empty(client, [change.name for change in deleted])
     return DesiredStatePlan([*changes, *deleted], len(projects) - len(changes))
@@ -115,7 +228,7 @@ class _Users:
 
     def ids(self, emails: Sequence[str]) -> dict[str, str]:
         if emails and not self._ids:
-            self._ids = {one.email.lower(): one.id for one in self.client.users.list()}
+            self._ids = {user.email.lower(): user.id for user in self.client.users.list()}
         self._unknown += [email for email in emails if email not in self._ids]
         return {email: self._ids.get(email, "") for email in emails}
 
@@ -146,201 +259,52 @@ def _creation(name: str, roles: Roles, users: _Users) -> list[DesiredStateChange
         for change in _update(client.projects.create(name), roles, users):
             change.perform(client)
 
-    return [DesiredStateChange("create", name, _Members(added=added).details(), perform)]
+    return [DesiredStateChange("create", name, {"added_members": added} if added else {}, perform)]
 
 
 def _update(project: Project, roles: Roles, users: _Users) -> list[DesiredStateChange]:
     require(project.type != "personal", f"{project.name!r} is a personal project, whose members cannot be changed")
     if not roles:
         return []
-    existing = {one.email.lower(): one for one in users.client.projects.list_users(project.id)}
+    existing = {member.email.lower(): member for member in users.client.projects.list_users(project.id)}
     added = {email: role for email, role in roles.items() if role is not None and email not in existing}
-    members = _Members(
-        added=added,
-        changed={
-            email: role for email, role in roles.items() if role and email in existing and existing[email].role != role
-        },
-        removed=[email for email, role in roles.items() if role is None and email in existing],
-        ids={**{email: one.id for email, one in existing.items()}, **users.ids(list(added))},
-    )
-    details = members.details()
-    return (
-        [DesiredStateChange("update", project.name, details, partial(members.perform, project_id=project.id))]
-        if details
-        else []
-    )
+    changed = {
+        email: role for email, role in roles.items() if role and email in existing and existing[email].role != role
+    }
+    removed = [email for email, role in roles.items() if role is None and email in existing]
+    ids = {**{email: member.id for email, member in existing.items()}, **users.ids(list(added))}
+    members = {"added_members": added, "changed_members": changed, "removed_members": removed}
+
+    def perform(client: Resources) -> None:
+        if added:
+            client.projects.add_users(
+                project.id, [{"userId": ids[email], "role": role} for email, role in added.items()]
+            )
+        for email, role in changed.items():
+            client.projects.change_user_role(project.id, ids[email], role)
+        for email in removed:
+            with suppress(ServiceNotFoundError):
+                client.projects.delete_user(project.id, ids[email])
+
+    details = {name: value for name, value in members.items() if value}
+    return [DesiredStateChange("update", project.name, details, perform)] if details else []
 
 
 def _require_empty(client: Resources, names: Sequence[str]) -> None:
     """Refuse to delete a project that is not empty, because the service would delete its contents as well."""
     if not names:
         return
-    others = {*(owner_of(one.shared)[0] for one in client.credentials.list()), *_projects_with_variables(client)}
+    owners = {owner_of(credential.shared)[0] for credential in client.credentials.list()}
+    with suppress(ServiceNotLicensedError):  # a plan without variables has none that could be lost
+        owners |= {variable.project.id for variable in client.variables.list() if variable.project}
     holding = []
-    for one in client.projects.list():
-        if one.name in names and one.type == "team":
-            workflows = any(True for _ in client.workflows.list(project_id=one.id, limit=1))
-            tables = any(True for _ in client.data_tables.list(filter={"projectId": one.id}, limit=1))
-            holding += [repr(one.name)] if workflows or tables or one.id in others else []
+    for project in client.projects.list():
+        if project.name in names and project.type == "team":
+            workflows = any(True for _ in client.workflows.list(project_id=project.id, limit=1))
+            tables = any(True for _ in client.data_tables.list(filter={"projectId": project.id}, limit=1))
+            holding += [repr(project.name)] if workflows or tables or project.id in owners else []
     require(
         not holding,
         f"the projects {', '.join(holding)} hold workflows, credentials, variables or data tables, which would be "
         "deleted with them; move or delete these first",
     )
-
-
-def _projects_with_variables(client: Resources) -> Iterator[str]:
-    with suppress(ServiceNotLicensedError):  # a plan without variables has none that could be lost
-        for variable in client.variables.list():
-            if variable.project:
-                yield variable.project.id
-
-
-MAX_TABLE_CHARS = 128
-
-
-def types_by_name(columns: Any) -> dict[str, str]:
-    """Read the declared columns of a table, which map names to types, or list ``{"name", "type"}``."""
-    pairs = (
-        list(columns.items())
-        if isinstance(columns, Mapping)
-        else [(one.get("name"), one.get("type")) for one in as_list("columns", columns) if isinstance(one, Mapping)]
-    )
-    # The service does not distinguish column names that differ only in case.
-    names = {name.lower() for name, _ in pairs if isinstance(name, str)}
-    require(
-        len(names) == len(columns),
-        "columns must map names to types, or list {'name', 'type'}; each name once, regardless of case",
-    )
-    for name, kind in pairs:
-        require_choice(f"the type of column {name!r}", kind, COLUMN_TYPES)
-        require_new_name(name)
-    return dict(pairs)
-
-
-def create_table(client: Resources, name: str, desired: Mapping[str, str], project_id: str | None) -> DataTable:
-    """Create a table with its declared columns."""
-    columns = [{"name": column, "type": kind} for column, kind in desired.items()]
-    return client.data_tables.create(name, columns, project_id=project_id)
-
-
-def missing_columns(table: DataTable, desired: Mapping[str, str]) -> list[str]:
-    """Return the declared columns that a table lacks."""
-    existing = {column.name: column.type for column in table.columns or ()}
-    # The service answers with an internal error to a name that differs from an existing one only in case.
-    folded = {name.casefold(): name for name in existing}
-    alike = [
-        f"{name!r} differs only in case from {folded[name.casefold()]!r}"
-        for name in desired
-        if name not in existing and name.casefold() in folded
-    ]
-    require(not alike, f"data table {table.name!r} ({table.id}) cannot get these columns: {', '.join(alike)}")
-    differing = [
-        f"{name!r} is {existing[name]}, not {kind}"
-        for name, kind in desired.items()
-        if existing.get(name, kind) != kind
-    ]
-    require(
-        not differing,
-        f"data table {table.name!r} ({table.id}) exists with columns of other types: {', '.join(differing)}; "
-        "the service cannot change the type of a column",
-    )
-    return [name for name in desired if name not in existing]
-
-
-def add_columns(client: Resources, table: DataTable, desired: Mapping[str, str], missing: Sequence[str]) -> None:
-    """Add columns to a table."""
-    for name in missing:
-        client.data_table_columns.create(table.id, name, desired[name])  # type: ignore[arg-type]
-
-
-def plan_data_tables(client: Resources, desired: Any, prune: Prune, *, project_id: str | None) -> DesiredStatePlan:
-    """Plan the changes that bring data tables and their columns to the declared state."""
-    tables = {name: types_by_name(columns) for name, columns in named_values("data_tables", desired).items()}
-    require_short("data table", tables, MAX_TABLE_CHARS)
-    existing = {name: find_data_table(client, name, project_id=project_id) for name in tables}
-    changes, problems = [], []
-    for name, columns in tables.items():
-        try:
-            changes += _changes(name, columns, existing[name], project_id)
-        except ServiceInputError as error:
-            problems.append(str(error))
-    require(not problems, "; ".join(problems))
-    in_project = None if project_id is None else {"projectId": project_id}
-    every = client.data_tables.list(filter=in_project) if prune != Prune() else ()
-    deleted = prune.deletions(every, tables, lambda client, one: client.data_tables.delete(one.id))
-    return DesiredStatePlan([*changes, *deleted], len(tables) - len(changes))
-
-
-def _changes(
-    name: str, desired: dict[str, str], table: DataTable | None, project_id: str | None
-) -> list[DesiredStateChange]:
-    if table is None:
-        create = partial(create_table, name=name, desired=desired, project_id=project_id)
-        return [DesiredStateChange("create", name, {"columns": desired}, create)]
-    missing = missing_columns(table, desired)
-    if not missing:
-        return []
-    add = partial(add_columns, table=table, desired=desired, missing=missing)
-    return [DesiredStateChange("update", name, {"added_columns": {column: desired[column] for column in missing}}, add)]
-
-
-_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
-MAX_VALUE_CHARS = 1000
-
-
-def require_valid_variables(desired: Any) -> None:
-    """Refuse keys and values that the service would refuse."""
-    values = named_values("variables", desired)
-    wrong = [key for key in values if not _KEY.fullmatch(key)]
-    require(
-        not wrong,
-        "the key of a variable has a letter or underscore, followed by up to 49 letters, digits and underscores, not "
-        f"{', '.join(map(repr, wrong))}",
-    )
-    too_long = [key for key, value in values.items() if isinstance(value, str) and len(value) > MAX_VALUE_CHARS]
-    require(
-        not too_long,
-        f"the value of a variable has at most {MAX_VALUE_CHARS} characters: {', '.join(map(repr, too_long))}",
-    )
-
-
-def plan_variables(client: Resources, desired: Any, prune: Prune, *, project_id: str | None) -> DesiredStatePlan:
-    """Plan the changes that bring the variables of a project, or of the whole instance, to the declared state."""
-    values = named_values("variables", desired)
-    for key, value in values.items():
-        require(
-            isinstance(value, str),
-            f"the value of variable {key!r} must be text, not {type_of(value)}; in YAML, put it in quotes",
-        )
-    existing = {one.key: one for one in variables_of(client, project_id=project_id)}
-    changes = [
-        _change(key, value, existing.get(key), project_id)
-        for key, value in values.items()
-        if key not in existing or existing[key].value != value
-    ]
-    deleted = prune.deletions(existing.values(), values, lambda client, one: client.variables.delete(one.id))
-    return DesiredStatePlan([*changes, *deleted], len(values) - len(changes))
-
-
-def _change(key: str, value: str, found: Variable | None, project_id: str | None) -> DesiredStateChange:
-    def perform(client: Resources) -> None:
-        existing = found or create_variable(client, key, value, project_id=project_id)
-        if existing is not None:
-            client.variables.update(existing.id, key, value)
-
-    return DesiredStateChange("create" if found is None else "update", key, perform=perform)
-
-
-def plan_tags(client: Resources, desired: Any, prune: Prune) -> DesiredStatePlan:
-    """Plan the changes that bring the tags to the declared state."""
-    names = names_in("tags", as_list("tags", desired))
-    require_short("tag", names, MAX_TAG_CHARS)
-    existing = list(client.tags.list())
-    known = {tag.name for tag in existing}
-    missing = [name for name in names if name not in known]
-    created = [DesiredStateChange("create", name, perform=partial(create_tag, name=name)) for name in missing]
-    # Tasks find the bridge by its tag, which a prefix such as "airflow-" would take as well.
-    prunable = [tag for tag in existing if tag.name != BRIDGE_TAG]
-    deleted = prune.deletions(prunable, names, lambda client, tag: client.tags.delete(tag.id))
-    return DesiredStatePlan([*created, *deleted], len(names) - len(missing))

@@ -1,6 +1,6 @@
 """Describe what a deployment changes in a workflow, in readable lines: node by node, setting by setting.
 
-Hide what looks like a secret in the parts of a definition that a plan shows.
+What looks like a secret, by the name of a field or in text, is never shown.
 """
 
 from __future__ import annotations
@@ -36,50 +36,6 @@ _ASSIGNED_TEXT = re.compile(
 # The credentials of a header, and those of a URL.
 _ANYWHERE = re.compile(r"(\b(?:bearer|basic) +|//[^/\s:@]*:(?=[^\s/@]+@))[^\s/@\"']+", re.IGNORECASE)
 _PRIVATE_KEY = re.compile(r"-----BEGIN [\w ]{0,40}PRIVATE KEY.*?(?:-----END[\w ]{0,60}-----|\Z)", re.DOTALL)
-
-
-def is_secret(name: str, *fields: Mapping[str, Any]) -> bool:
-    """Whether a field holds a secret by its name, or as the value of what the field ``name`` beside it names."""
-    if name == "value":
-        return any(_SECRET.search(str(one.get("name", ""))) for one in fields)
-    # The credentials of a node are names and ids.
-    return name != "credentials" and _SECRET.search(name) is not None
-
-
-def without_secrets(value: Any) -> Any:
-    """Return a value without what looks like a secret, also in text that holds JSON or code."""
-    if isinstance(value, Mapping):
-        return {name: HIDDEN if is_secret(str(name), value) else without_secrets(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [without_secrets(one) for one in value]
-    return _text_without_secrets(value) if isinstance(value, str) else value
-
-
-def _text_without_secrets(text: str) -> str:
-    if _SECRET.search(text):
-        # A text that the service evaluates begins with an equals sign.
-        prefix, content = ("=", text[1:]) if text.startswith("=") else ("", text)
-        try:
-            parsed = json.loads(content)
-        except ValueError:
-            text = "".join(_without_assigned(text))
-        else:
-            if isinstance(parsed, (dict, list)):
-                indent = 2 if "\n" in content else None
-                return prefix + json.dumps(without_secrets(parsed), ensure_ascii=False, indent=indent)
-    return _PRIVATE_KEY.sub(HIDDEN, _ANYWHERE.sub(rf"\1{HIDDEN}", text))
-
-
-def _without_assigned(text: str) -> Iterator[str]:
-    end = 0
-    for assigned in _ASSIGNED.finditer(text):
-        if assigned.start() >= end and _ASSIGNED_NAME.search(assigned[1]):
-            yield text[end : assigned.end()] + HIDDEN
-            value = _ASSIGNED_TEXT.match(text, assigned.end())
-            end = value.end() if value else assigned.end()
-    yield text[end:]
-
-
 #: Maximum number of lines that are shown of a text, such as code.
 _MAX_LINES = 40
 # A definition may leave these out. A new webhook id would mean a new address.
@@ -94,8 +50,14 @@ def changed_lines(before: Mapping[str, Any], desired: Mapping[str, Any]) -> Iter
     if before and "description" in desired:
         yield from _values("description", before.get("description"), desired["description"])
     yield from _nodes(before.get("nodes") or [], desired.get("nodes") or [])
-    yield from _connections(before.get("connections") or {}, desired.get("connections") or {})
-    yield from _settings(before.get("settings") or {}, desired.get("settings") or {})
+    connections, new_connections = before.get("connections") or {}, desired.get("connections") or {}
+    for name in sorted(connections.keys() | new_connections.keys()):
+        if connections.get(name) != new_connections.get(name):
+            old, new = (", ".join(_targets(of.get(name))) or "none" for of in (connections, new_connections))
+            yield f"connections of {name!r}" + (f": {old} -> {new}" if old != new else " changed in form only")
+    settings, new_settings = before.get("settings") or {}, desired.get("settings") or {}
+    for name in sorted(new_settings.keys() - settings_not_kept(new_settings, settings)):
+        yield from _values(f"setting {name}", settings.get(name, UNSET.get(name)), new_settings[name])
     for name, words in {"nodeGroups": "groups of nodes", "pinData": "pinned data"}.items():
         if name in desired and (before.get(name) or None) != (desired[name] or None):
             yield f"{words} changed"
@@ -103,11 +65,14 @@ def changed_lines(before: Mapping[str, Any], desired: Mapping[str, Any]) -> Iter
 
 def _nodes(before: list[Any], desired: list[Any]) -> Iterator[str]:
     existing, new = _by_name(before), _by_name(desired)
-    for name in (one for one in existing if one not in new):
-        yield f"- node {name!r} ({existing[name].get('type')})"
+    for name, node in existing.items():
+        if name not in new:
+            yield f"- node {name!r} ({node.get('type')})"
     for name, node in new.items():
         if name not in existing:
-            yield f"+ node {name!r} ({node.get('type')})" + _uses(node)
+            named = references({"nodes": [node]})
+            used = dict.fromkeys(f"{one.kind} {repr(one.name) if one.name else json.dumps(one.id)}" for one in named)
+            yield f"+ node {name!r} ({node.get('type')})" + (f", uses {', '.join(used)}" if used else "")
             continue
         old = {"typeVersion": 1, "parameters": {}, **existing[name]}
         kept = {key: old[key] for key in _GENERATED if key in old}
@@ -117,21 +82,8 @@ def _nodes(before: list[Any], desired: list[Any]) -> Iterator[str]:
         yield "order of the nodes changed"
 
 
-def _uses(node: Mapping[str, Any]) -> str:
-    named = references({"nodes": [node]})
-    used = [f"{one.kind} {repr(one.name) if one.name else json.dumps(one.id)}" for one in named]
-    return f", uses {', '.join(dict.fromkeys(used))}" if used else ""
-
-
 def _by_name(nodes: list[Any]) -> dict[str, Mapping[str, Any]]:
     return {str(node.get("name")): node for node in nodes if isinstance(node, Mapping)}
-
-
-def _connections(before: Mapping[str, Any], desired: Mapping[str, Any]) -> Iterator[str]:
-    for name in sorted(before.keys() | desired.keys()):
-        if before.get(name) != desired.get(name):
-            old, new = (", ".join(_targets(one.get(name))) or "none" for one in (before, desired))
-            yield f"connections of {name!r}" + (f": {old} -> {new}" if old != new else " changed in form only")
 
 
 def _targets(outputs: Any) -> Iterator[str]:
@@ -154,21 +106,16 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _settings(before: Mapping[str, Any], desired: Mapping[str, Any]) -> Iterator[str]:
-    for name in sorted(desired.keys() - settings_not_kept(desired, before)):
-        yield from _values(f"setting {name}", before.get(name, UNSET.get(name)), desired[name])
-
-
 def _values(place: str, before: Any, desired: Any) -> Iterator[str]:
     if before == desired:
         return
     if isinstance(before, Mapping) and isinstance(desired, Mapping):
         for name in sorted({*map(str, before), *map(str, desired)}):
             old, new = before.get(name, _MISSING), desired.get(name, _MISSING)
-            if is_secret(name, before, desired):
+            if _is_secret(name, before, desired):
                 yield from _hidden(f"{place}: {name}", old, new)
             else:
-                yield from _values(_below(place, name), old, new)
+                yield from _values(f"{place}.{name}" if ": " in place else f"{place}: {name}", old, new)
     elif isinstance(before, list) and isinstance(desired, list) and len(before) == len(desired):
         for number, (old, new) in enumerate(zip(before, desired, strict=True)):
             yield from _values(f"{place}[{number}]", old, new)
@@ -177,7 +124,7 @@ def _values(place: str, before: Any, desired: Any) -> Iterator[str]:
 
 
 def _changed(place: str, before: Any, desired: Any) -> Iterator[str]:
-    old, new = without_secrets(before), without_secrets(desired)
+    old, new = _without_secrets(before), _without_secrets(desired)
     if old == new:
         yield from _hidden(place, before, desired)
     elif isinstance(old, str) and isinstance(new, str) and "\n" in old + new:
@@ -186,10 +133,6 @@ def _changed(place: str, before: Any, desired: Any) -> Iterator[str]:
         yield from (f"  {line}" for line in islice(lines, 2, 2 + _MAX_LINES))
     else:
         yield f"{place}: {_shown(old)} -> {_shown(new)}"
-
-
-def _below(place: str, name: str) -> str:
-    return f"{place}.{name}" if ": " in place else f"{place}: {name}"
 
 
 def _hidden(place: str, before: Any, desired: Any) -> Iterator[str]:
@@ -201,3 +144,47 @@ def _shown(value: Any) -> str:
     if value is _MISSING or value is None:
         return "not set"
     return cut(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def _is_secret(name: str, *fields: Mapping[str, Any]) -> bool:
+    """Whether a field holds a secret by its name, or as the value of what the field ``name`` beside it names."""
+    if name == "value":
+        return any(_SECRET.search(str(one.get("name", ""))) for one in fields)
+    # The credentials of a node are names and ids.
+    return name != "credentials" and _SECRET.search(name) is not None
+
+
+def _without_secrets(value: Any) -> Any:
+    """Return a value without what looks like a secret, also in text that holds JSON or code."""
+    if isinstance(value, Mapping):
+        return {
+            name: HIDDEN if _is_secret(str(name), value) else _without_secrets(inner) for name, inner in value.items()
+        }
+    if isinstance(value, list):
+        return [_without_secrets(inner) for inner in value]
+    return _text_without_secrets(value) if isinstance(value, str) else value
+
+
+def _text_without_secrets(text: str) -> str:
+    if _SECRET.search(text):
+        # A text that the service evaluates begins with an equals sign.
+        prefix, content = ("=", text[1:]) if text.startswith("=") else ("", text)
+        try:
+            parsed = json.loads(content)
+        except ValueError:
+            text = "".join(_without_assigned(text))
+        else:
+            if isinstance(parsed, (dict, list)):
+                indent = 2 if "\n" in content else None
+                return prefix + json.dumps(_without_secrets(parsed), ensure_ascii=False, indent=indent)
+    return _PRIVATE_KEY.sub(HIDDEN, _ANYWHERE.sub(rf"\1{HIDDEN}", text))
+
+
+def _without_assigned(text: str) -> Iterator[str]:
+    end = 0
+    for assigned in _ASSIGNED.finditer(text):
+        if assigned.start() >= end and _ASSIGNED_NAME.search(assigned[1]):
+            yield text[end : assigned.end()] + HIDDEN
+            value = _ASSIGNED_TEXT.match(text, assigned.end())
+            end = value.end() if value else assigned.end()
+    yield text[end:]

@@ -55,13 +55,12 @@ class InstanceMapping:
             raise ServiceInputError("; ".join(problems))
         return cls(**given)
 
-    def entries(self) -> Iterator[tuple[str, str]]:
-        """Return the kind and name of each mapped object."""
-        return ((one.name, name) for one in fields(self) for name in getattr(self, one.name))
-
 
 class MappedNames:
-    """Replaces names and values with those of the target instance."""
+    """Replaces names and values with those of the target instance.
+
+    :param name_by_id: names of the workflows that are mapped together, by their ids; definitions may refer to these.
+    """
 
     def __init__(self, mapping: InstanceMapping, name_by_id: Names) -> None:
         self._mapping, self._name_by_id = mapping, name_by_id
@@ -70,7 +69,6 @@ class MappedNames:
         self.problems: list[str] = []
 
     def name(self, kind: str, name: str) -> str:
-        """Return the name of an object in the target instance."""
         self._used.add((kind, name))
         names: Names = getattr(self._mapping, kind)
         return names.get(name, name)
@@ -85,10 +83,13 @@ class MappedNames:
         return source._replace(definition={**content, "name": new}, label=None)
 
     def definition(self, workflow: str, definition: Mapping[str, Any], *, may_lack: bool = False) -> dict[str, Any]:
-        """Return a definition with the names and values of the target instance, but with its own name."""
+        """Return a definition with the names and values of the target instance, but with its own name.
+
+        :param may_lack: whether a node or parameter that it lacks is no problem, as in a draft.
+        """
         mapped = with_references(definition, self._named)
         if mapped.get("tags") is not None:
-            mapped["tags"] = sorted({self.name("tags", one) for one in tag_names(mapped)})
+            mapped["tags"] = sorted({self.name("tags", tag) for tag in tag_names(mapped)})
         self._used.add((_VALUES, workflow))
         for node, parameters in self._mapping.values.get(workflow, {}).items():
             for path, value in parameters.items():
@@ -103,7 +104,13 @@ class MappedNames:
 
     def log_unused(self) -> None:
         """Log unused entries of the mapping, which may be meant for other workflows, or be misspelt."""
-        if unused := [f"{kind}: {name!r}" for kind, name in self._mapping.entries() if (kind, name) not in self._used]:
+        unused = [
+            f"{kind.name}: {name!r}"
+            for kind in fields(self._mapping)
+            for name in getattr(self._mapping, kind.name)
+            if (kind.name, name) not in self._used
+        ]
+        if unused:
             log.info("No workflow uses these names of the mapping: %s", "; ".join(unused))
 
     def _named(self, named: Named) -> Named:
@@ -122,7 +129,7 @@ def _plain(value: Any) -> Any:
 
 
 def _problems(what: str, given: object) -> Iterator[str]:
-    kinds = [one.name for one in fields(InstanceMapping)]
+    kinds = [kind.name for kind in fields(InstanceMapping)]
     if not isinstance(given, Mapping):
         yield f"{what} must be a mapping of {', '.join(kinds)}, not {type_of(given)}"
         return

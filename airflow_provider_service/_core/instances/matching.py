@@ -146,7 +146,6 @@ _MAX_CHARS = 128
 
 
 def name_with_id(name: str, object_id: str) -> str:
-    """Return the name of a workflow or project with its id appended."""
     suffix = f" ({plain_id(object_id)})"
     return name[: _MAX_CHARS - len(suffix)] + suffix
 

@@ -76,8 +76,6 @@ class WorkflowChange:
 
 @dataclass(frozen=True)
 class DeploymentPlan:
-    """The changes of a deployment."""
-
     changes: Sequence[WorkflowChange]  #: One for each definition; workflows that are called come before their callers.
     new_tags: tuple[str, ...] = ()
     leaving: Sequence[WorkflowChange] = ()  #: Archived; callers come before the workflows that they call.
@@ -92,12 +90,10 @@ class DeploymentPlan:
 
     @property
     def changed(self) -> list[WorkflowChange]:
-        """The workflows that change."""
         return [change for change in self.every if change.actions]
 
     @property
     def writes(self) -> bool:
-        """Whether anything has to be written."""
         return bool(self.changed) or self._record_differs
 
     @property
@@ -139,7 +135,6 @@ class DeploymentPlan:
             yield from (f"    {line}" for line in change.diff)
 
     def by_action(self) -> dict[str, list[str]]:
-        """Return the names of the workflows for each action."""
         names: dict[str, list[str]] = {
             action: [change.name for change in self.every if action in change.actions] for action in get_args(Action)
         }

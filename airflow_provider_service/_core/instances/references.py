@@ -1,11 +1,8 @@
-"""The other objects that a definition names, and where: credentials, workflows and data tables.
+"""The other objects that a definition names: credentials, workflows and data tables.
 
 The service names them by id, which differs between instances. A file names them by name instead: an object such as
-``{"name": "Send mail"}`` stands where the service has the id.
-
-The names and ids of an instance's objects. Each kind is listed once, when it is first used.
-
-Objects that are left out of an export, a backup or a restore: their names, and the reasons.
+``{"name": "Send mail"}`` stands where the service has the id. The directory of an instance translates, and gaps are the
+objects that an export, a backup or a restore leaves out.
 """
 
 from __future__ import annotations
@@ -28,6 +25,8 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.models import DataTable, Project, Workflow
 
 
+log = logging.getLogger(__name__)
+
 Kind = Literal["credential", "workflow", "data table"]
 
 #: Parameters of nodes that name another object.
@@ -45,9 +44,9 @@ class Named:
     kind: Kind
     id: str | None
     name: str | None
-    place: str = ""
-    type: str | None = None
-    is_kept: bool = False
+    place: str = ""  #: Where the definition names it, in words.
+    type: str | None = None  #: Type of a credential.
+    is_kept: bool = False  #: Whether the service itself finds the object by its name, so that no id has to be found.
 
     def __str__(self) -> str:
         kind = f"{self.kind} of type {self.type}" if self.type else self.kind
@@ -62,7 +61,7 @@ def with_references(definition: Mapping[str, Any], replace: Replace) -> dict[str
     """Copy a definition, and replace the objects that it names."""
     copy = dict(definition)
     if isinstance(definition.get("nodes"), list):
-        copy["nodes"] = [_node(one, replace) if isinstance(one, Mapping) else one for one in definition["nodes"]]
+        copy["nodes"] = [_node(node, replace) if isinstance(node, Mapping) else node for node in definition["nodes"]]
     if isinstance(definition.get("settings"), Mapping):
         copy["settings"] = _settings(definition["settings"], replace)
     return copy
@@ -92,7 +91,7 @@ def _node(node: Mapping[str, Any], replace: Replace) -> dict[str, Any]:
         copy["parameters"] = _parameters(node["parameters"], place, replace)
     if isinstance(node.get("credentials"), Mapping):
         copy["credentials"] = {
-            kind: _credential(kind, one, place, replace) for kind, one in node["credentials"].items()
+            kind: _credential(kind, value, place, replace) for kind, value in node["credentials"].items()
         }
     return copy
 
@@ -101,8 +100,8 @@ def _credential(kind: str, value: Any, place: str, replace: Replace) -> Any:
     reference = credential_reference(value)
     if not isinstance(reference, Mapping) or not (reference.get("id") or reference.get("name")):
         return value
-    found = replace(Named("credential", _text(reference.get("id")), _text(reference.get("name")), place, kind))
-    return {**({} if found.id is None else {"id": found.id}), "name": found.name}
+    new = replace(Named("credential", _text(reference.get("id")), _text(reference.get("name")), place, kind))
+    return {**({} if new.id is None else {"id": new.id}), "name": new.name}
 
 
 def _parameters(parameters: Mapping[str, Any], place: str, replace: Replace) -> dict[str, Any]:
@@ -116,7 +115,7 @@ def _parameters(parameters: Mapping[str, Any], place: str, replace: Replace) -> 
 def _inside(value: Any, place: str, replace: Replace) -> Any:
     if isinstance(value, Mapping):
         return _parameters(value, place, replace)
-    return [_inside(one, place, replace) for one in value] if isinstance(value, list) else value
+    return [_inside(inner, place, replace) for inner in value] if isinstance(value, list) else value
 
 
 def _address(kind: Kind, value: Any, place: str, replace: Replace) -> Any:
@@ -127,25 +126,24 @@ def _address(kind: Kind, value: Any, place: str, replace: Replace) -> Any:
         return {**value, "value": replace(Named(kind, None, name, place, is_kept=True)).name}
     if value.get("mode") not in _MODES_OF_IDS:
         return value
-    known = value.get(CACHED_IN_LOCATORS[0])
-    found = _found(kind, value.get("value"), known if isinstance(known, str) else None, place, replace)
-    if found is None:
+    new = _replaced(kind, value.get("value"), _text(value.get(CACHED_IN_LOCATORS[0])), place, replace)
+    if new is None:
         return value
-    copy = {name: one for name, one in value.items() if name not in CACHED_IN_LOCATORS}
-    shown = {CACHED_IN_LOCATORS[0]: found.name} if found.id and found.name and value["mode"] == "list" else {}
-    return {**copy, "value": _written(found), **shown}
+    copy = {name: inner for name, inner in value.items() if name not in CACHED_IN_LOCATORS}
+    cached = {CACHED_IN_LOCATORS[0]: new.name} if new.id and new.name and value["mode"] == "list" else {}
+    return {**copy, "value": _written(new), **cached}
 
 
 def _id_or_name(kind: Kind, value: Any, place: str, replace: Replace) -> Any:
-    found = _found(kind, value, None, place, replace)
-    return value if found is None else _written(found)
+    new = _replaced(kind, value, None, place, replace)
+    return value if new is None else _written(new)
 
 
-def _found(kind: Kind, value: Any, known_name: str | None, place: str, replace: Replace) -> Named | None:
+def _replaced(kind: Kind, value: Any, cached_name: str | None, place: str, replace: Replace) -> Named | None:
     """Replace the object that a value names; None if it names none, or an expression of the service chooses it."""
     if isinstance(value, Mapping) and isinstance(value.get("name"), str):
         return replace(Named(kind, _text(value.get("id")), value["name"], place))
-    return replace(Named(kind, value, known_name, place)) if _is_fixed(value) else None
+    return replace(Named(kind, value, cached_name, place)) if _is_fixed(value) else None
 
 
 def _is_fixed(value: Any) -> TypeGuard[str]:
@@ -167,9 +165,9 @@ def _settings(settings: Mapping[str, Any], replace: Replace) -> dict[str, Any]:
     if error_workflow not in _NO_WORKFLOW:
         copy[_ERROR_WORKFLOW] = _id_or_name("workflow", error_workflow, f"setting {_ERROR_WORKFLOW}", replace)
     if callers and isinstance(callers, (str, list)):  # the service refuses anything else
-        many = [one.strip() for one in callers.split(",")] if isinstance(callers, str) else callers
-        written = [_id_or_name("workflow", one, f"setting {_CALLERS}", replace) for one in many]
-        copy[_CALLERS] = ",".join(written) if all(isinstance(one, str) for one in written) else written
+        listed = [caller.strip() for caller in callers.split(",")] if isinstance(callers, str) else callers
+        written = [_id_or_name("workflow", caller, f"setting {_CALLERS}", replace) for caller in listed]
+        copy[_CALLERS] = ",".join(written) if all(isinstance(caller, str) for caller in written) else written
     return {name: value for name, value in copy.items() if value is not None}
 
 
@@ -187,7 +185,11 @@ def new_token() -> str:
 
 
 class Directory:
-    """The names and ids of an instance's objects."""
+    """The names and ids of an instance's objects. Each kind is listed once, when it is first used.
+
+    :param project_id: project in which to look up workflows, credentials and tables; None for all.
+    :param planned: objects that do not exist yet, but will before they are needed.
+    """
 
     def __init__(
         self,
@@ -198,13 +200,14 @@ class Directory:
     ) -> None:
         self._client, self._project_id = client, project_id
         self._planned = planned or {}
+        self._listed: dict[Kind, Mapping[str, Entry]] = {}
         self._named: dict[Kind, defaultdict[str, list[Entry]]] = {}
 
     @cached_property
     def workflows(self) -> Mapping[str, Workflow]:
         """All workflows that are not archived, by id, as the service lists them."""
         listed = self._client.workflows.list(project_id=self._project_id, exclude_pinned_data=True)
-        return {one.id: one for one in listed if not one.is_archived}
+        return {workflow.id: workflow for workflow in listed if not workflow.is_archived}
 
     @cached_property
     def credentials_are_listed(self) -> bool:
@@ -213,58 +216,56 @@ class Directory:
 
     def entries(self, named: Named) -> list[Entry]:
         """Return all objects that have this kind, name and, if given, type."""
-        return [one for one in self._by_name(named.kind)[named.name or ""] if named.type in (None, one.type)]
+        return [entry for entry in self._by_name(named.kind)[named.name or ""] if named.type in (None, entry.type)]
 
     def find(self, named: Named) -> Entry | None:
-        """Return the object that has this kind and id, or None."""
         return self._by_id(named.kind).get(named.id or "")
-
-    def _by_id(self, kind: Kind) -> Mapping[str, Entry]:
-        if kind == "workflow":
-            return self._workflow_entries
-        return self._credential_entries if kind == "credential" else self._table_entries
 
     def _by_name(self, kind: Kind) -> Mapping[str, list[Entry]]:
         if kind not in self._named:
-            found: defaultdict[str, list[Entry]] = defaultdict(list)
+            named: defaultdict[str, list[Entry]] = defaultdict(list)
             for entry in [*self._by_id(kind).values(), *self._planned.get(kind, ())]:
-                found[entry.name].append(entry)
-            self._named[kind] = found
+                named[entry.name].append(entry)
+            self._named[kind] = named
         return self._named[kind]
 
-    @cached_property
-    def _workflow_entries(self) -> Mapping[str, Entry]:
-        return {one.id: Entry(one.id, one.name) for one in self.workflows.values()}
+    def _by_id(self, kind: Kind) -> Mapping[str, Entry]:
+        if kind not in self._listed:
+            self._listed[kind] = {entry.id: entry for entry in self._read(kind)}
+        return self._listed[kind]
 
-    @property
-    def _credential_entries(self) -> Mapping[str, Entry]:
-        return self._listed_credentials if self._listed_credentials is not None else self._used_credentials
+    def _read(self, kind: Kind) -> list[Entry]:
+        if kind == "workflow":
+            return [Entry(workflow.id, workflow.name) for workflow in self.workflows.values()]
+        if kind == "credential":
+            if self._listed_credentials is not None:
+                return self._listed_credentials
+            return [entry for workflow in self.workflows.values() for entry in _credentials_of(workflow)]
+        selected = None if self._project_id is None else {"projectId": self._project_id}
+        try:
+            return [Entry(table.id, table.name) for table in self._client.data_tables.list(filter=selected)]
+        except (ServiceNotOfferedError, ServiceForbiddenError):
+            return []
 
     @cached_property
-    def _listed_credentials(self) -> Mapping[str, Entry] | None:
+    def _listed_credentials(self) -> list[Entry] | None:
         try:
             listed = list(self._client.credentials.list())
         except (ServiceNotOfferedError, ServiceForbiddenError):
             return None
-        in_project = (one for one in listed if self._project_id is None or self._is_shared(one.shared))
-        return {one.id: Entry(one.id, one.name, one.type) for one in in_project}
+        return [
+            Entry(credential.id, credential.name, credential.type)
+            for credential in listed
+            if self._project_id is None or any(place.get("id") == self._project_id for place in credential.shared or ())
+        ]
 
-    def _is_shared(self, places: list[dict[str, object]] | None) -> bool:
-        return any(place.get("id") == self._project_id for place in places or ())
 
-    @cached_property
-    def _used_credentials(self) -> Mapping[str, Entry]:
-        """The credentials that workflows use: their nodes hold the name and the id."""
-        return {one.id: one for workflow in self.workflows.values() for one in credentials_of(workflow)}
-
-    @cached_property
-    def _table_entries(self) -> Mapping[str, Entry]:
-        selected = None if self._project_id is None else {"projectId": self._project_id}
-        try:
-            listed = list(self._client.data_tables.list(filter=selected))
-        except (ServiceNotOfferedError, ServiceForbiddenError):
-            return {}
-        return {one.id: Entry(one.id, one.name) for one in listed}
+def _credentials_of(workflow: Workflow) -> Iterator[Entry]:
+    """Yield the credentials that the nodes of a workflow use, if the nodes hold both id and name."""
+    for node in workflow.nodes or ():
+        for kind, credential in (node.get("credentials") or {}).items():
+            if isinstance(credential, dict) and credential.get("id") and credential.get("name"):
+                yield Entry(credential["id"], credential["name"], kind)
 
 
 class UnambiguousDirectory(Directory):
@@ -276,16 +277,6 @@ class UnambiguousDirectory(Directory):
         is_shared = entry and named.kind == "workflow" and len(self._by_name(named.kind)[entry.name]) > 1
         return None if is_shared else entry
 
-
-def credentials_of(workflow: Workflow) -> Iterator[Entry]:
-    """Yield the credentials that the nodes of a workflow use, if the nodes hold both id and name."""
-    for node in workflow.nodes or ():
-        for kind, one in (node.get("credentials") or {}).items():
-            if isinstance(one, dict) and one.get("id") and one.get("name"):
-                yield Entry(one["id"], one["name"], kind)
-
-
-log = logging.getLogger(__name__)
 
 Object = TypeVar("Object", "Workflow", "DataTable", "Project")
 
@@ -320,8 +311,10 @@ class Gaps(list[Gap]):
 
     def addressable(self, kind: str, found: Iterable[Object]) -> list[Object]:
         """Return the objects that have valid ids, and add a gap for each of the others."""
-        listed = list(found)
-        for one in listed:
-            if not is_plain_id(one.id):
+        addressable = []
+        for one in found:
+            if is_plain_id(one.id):
+                addressable.append(one)
+            else:
                 self.leave_out(kind, one, f"the id {NOT_PLAIN}")
-        return [one for one in listed if is_plain_id(one.id)]
+        return addressable

@@ -91,11 +91,9 @@ class Rollback:
 
     @property
     def names(self) -> list[str]:
-        """The names of the workflows that were changed or created."""
         return [before.name for before, _ in self._changes.values()] + list(self._created)
 
     def note_workflow(self, before: Workflow, *, has_other_tags: bool = False) -> None:
-        """Record the state of a workflow that is about to be changed."""
         self._changes[before.id] = (before, has_other_tags)
 
     def note_creation(self, desired: Mapping[str, Any], project_id: str | None) -> None:
@@ -107,11 +105,9 @@ class Rollback:
         del self._created[name]
 
     def note_created(self, name: str, workflow_id: str) -> None:
-        """Record the id of a created workflow."""
         self._created[name] = workflow_id
 
     def note_tag(self, tag_id: str, name: str) -> None:
-        """Record that a tag was created."""
         self._tags[tag_id] = name
 
     def go(self) -> list[str]:
@@ -258,21 +254,13 @@ class Writer:
 
     def write_draft(self, workflow_id: str, desired: Mapping[str, Any]) -> Workflow:
         """Write a draft; on a server without drafts, the change takes effect at once."""
-
-        def write(publish_if_active: bool | None = None) -> Workflow:
-            return self._client.workflows.update(
-                workflow_id,
-                **content(desired),
-                description=desired.get("description"),
-                publish_if_active=publish_if_active,
-            )
-
+        fields = {**content(desired), "description": desired.get("description")}
         if self.keeps_drafts:
             try:
-                return write(publish_if_active=False)
+                return self._client.workflows.update(workflow_id, **fields, publish_if_active=False)
             except ServiceNotOfferedError:
                 self.keeps_drafts = False
-        return write()
+        return self._client.workflows.update(workflow_id, **fields)
 
     def delete(self, workflow_id: str) -> None:
         """Delete a workflow, whether it is active or not, unless it no longer exists."""

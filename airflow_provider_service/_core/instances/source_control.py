@@ -34,7 +34,6 @@ class SourceControlCheck:
 
     @classmethod
     def of_values(cls, *, direction: Any, state: Any, types: Any) -> SourceControlCheck:
-        """Return the check with these values."""
         require_choice("direction", direction, get_args(SourceControlDirection))
         require_choice("state", state, get_args(SourceControlState))
         return cls(direction, state, read_types(types))
@@ -50,7 +49,6 @@ class SourceControlCheck:
         return f"there were {'still' if self.state == 'unchanged' else 'no'} changes to {self.direction}"
 
     def poll(self, client: ServiceClient) -> PollResult:
-        """Read the status once."""
         from airflow_provider_service._core.waits.conditions import PollResult
 
         files = [
