@@ -13,24 +13,22 @@ _STATUSES = "exit status: 0 done, 1 failed, 2 wrong usage"
 _STATUSES_OF_PLANS = f"{_STATUSES}; with --detailed-exitcode, 3 if there are changes"
 
 
-class Option(NamedTuple):
-    """An option or an argument of a command."""
-
-    flags: tuple[str, ...]
-    settings: dict[str, Any]
+#: The flags of an option or an argument, and the other arguments of ``ArgumentParser.add_argument``.
+Option = tuple[tuple[str, ...], dict[str, Any]]
 
 
 class Command(NamedTuple):
-    """A command, which a function ``perform_`` and its name in this package performs."""
+    """A command, which a function ``perform_`` and its name in a module of this package performs."""
 
     name: str
+    module: str
     help: str
     options: tuple[Option, ...]
     statuses: str = _STATUSES
 
 
 def _option(*flags: str, **settings: Any) -> Option:
-    return Option(flags, settings)
+    return flags, settings
 
 
 def _flag(name: str, text: str) -> Option:
@@ -102,22 +100,26 @@ _SELECTION = (
 COMMANDS = (
     Command(
         "doctor",
+        "doctor",
         "examine a connection: reachable, clock, plan, MCP, bridge, and permissions of the key",
         (_option("connection", nargs="?", metavar="CONN_ID", help="the same as --conn-id"),),
     ),
     Command(
         "plan",
+        "deploying",
         "show the changes that a deployment of workflow files would make",
         (_SOURCE, *_TARGET, *_RECORD, _MAPPING, _ACTIVATE, _REPORT, _DETAILED),
         _STATUSES_OF_PLANS,
     ),
     Command(
         "deploy",
+        "deploying",
         "deploy workflow files: all of them, or none",
         (_SOURCE, *_TARGET, *_RECORD, _MAPPING, _ACTIVATE, _REPORT, _YES),
     ),
     Command(
         "export",
+        "deploying",
         "write all workflows, or those that are selected, to a separate file each",
         (
             _option("path", help="folder, or address of object storage"),
@@ -131,6 +133,7 @@ COMMANDS = (
     ),
     Command(
         "promote",
+        "deploying",
         "deploy the selected workflows of one instance to another: all of them, or none",
         (
             _option("--source-conn-id", metavar="ID", help="id of the Airflow connection of the instance to read from"),
@@ -149,6 +152,7 @@ COMMANDS = (
     ),
     Command(
         "backup",
+        "instances",
         "write the contents of an instance to one archive",
         (
             _ARCHIVE,
@@ -160,6 +164,7 @@ COMMANDS = (
     ),
     Command(
         "restore",
+        "instances",
         "bring an instance in line with a backup",
         (
             _ARCHIVE,
@@ -190,6 +195,7 @@ COMMANDS = (
     ),
     Command(
         "audit",
+        "instances",
         "audit an instance; exit status 1 if it has findings in a category of --fail-on",
         (
             _option("--categories", nargs="+", choices=_CATEGORIES, help="categories to audit (default: all)"),
@@ -205,6 +211,7 @@ COMMANDS = (
         ),
     ),
     Command(
+        "run",
         "run",
         "start a workflow, wait for it, and show its nodes as they end",
         (
@@ -228,6 +235,7 @@ COMMANDS = (
     ),
     Command(
         "logs",
+        "run",
         "show the nodes of an execution",
         (
             _option("execution_id", help="id of the execution"),
@@ -244,39 +252,39 @@ def get_commands() -> list[Any]:
 
     subcommands = [
         ActionCommand(
-            name=one.name,
-            help=one.help,
-            epilog=one.statuses,
-            func=partial(_end, one.name),
-            args=[Arg(flags, **settings) for flags, settings in (*one.options, *_SHARED)],
+            name=command.name,
+            help=command.help,
+            epilog=command.statuses,
+            func=partial(_end, command.module, command.name),
+            args=[Arg(flags, **settings) for flags, settings in (*command.options, *_SHARED)],
         )
-        for one in COMMANDS
+        for command in COMMANDS
     ]
     return [GroupCommand(name="service", help="Manage an instance of the service", subcommands=subcommands)]
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the arguments of ``python -m airflow_provider_service``."""
-    found = argparse.ArgumentParser(prog="python -m airflow_provider_service")
-    commands = found.add_subparsers(required=True, dest="command", metavar="COMMAND")
-    for one in COMMANDS:
-        own = commands.add_parser(one.name, help=one.help, description=one.help, epilog=one.statuses)
-        for flags, settings in (*one.options, *_SHARED):
+    of_all = argparse.ArgumentParser(prog="python -m airflow_provider_service")
+    subparsers = of_all.add_subparsers(required=True, metavar="COMMAND")
+    for command in COMMANDS:
+        own = subparsers.add_parser(command.name, help=command.help, description=command.help, epilog=command.statuses)
+        own.set_defaults(command=(command.module, command.name))
+        for flags, settings in (*command.options, *_SHARED):
             own.add_argument(*flags, **settings)
-    return found
+    return of_all
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``python -m airflow_provider_service``, and return the exit status."""
-    parsed = parser().parse_args(arguments)
-    return _perform(parsed.command, parsed)
-
-
-def _end(name: str, arguments: argparse.Namespace) -> None:
-    sys.exit(_perform(name, arguments))
-
-
-def _perform(name: str, arguments: argparse.Namespace) -> int:
     from airflow_provider_service._cli.performing import perform
 
-    return perform(name, arguments)
+    parsed = parser().parse_args(arguments)
+    module, name = parsed.command
+    return perform(module, name, parsed)
+
+
+def _end(module: str, name: str, arguments: argparse.Namespace) -> None:
+    from airflow_provider_service._cli.performing import perform
+
+    sys.exit(perform(module, name, arguments))

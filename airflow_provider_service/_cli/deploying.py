@@ -1,13 +1,4 @@
-"""The common part of the commands that deploy: show the plan, ask, carry it out, and show the result.
-
-``deploy``: bring the workflows of an instance in line with files, all of them or none.
-
-``plan``: show the changes that a deployment of workflow files would make.
-
-``promote``: deploy workflows of one instance to another, all of them or none.
-
-``export``: write each workflow to a separate file.
-"""
+"""``plan``, ``deploy`` and ``promote``: show the plan, ask, carry it out, and show the result; and ``export``."""
 
 from __future__ import annotations
 
@@ -45,7 +36,52 @@ _COMPOUND = re.compile(r"\b([a-z]+(?:_[a-z]+)+)\b(=True)?")
 _STYLES = {"+": "green", "-": "red"}
 
 
-def deploy(
+def perform_plan(screen: Screen, arguments: argparse.Namespace) -> int:
+    """Make the plan for files, and show it."""
+    return _deploy_files(screen, arguments, preview=True)
+
+
+def perform_deploy(screen: Screen, arguments: argparse.Namespace) -> int:
+    """Deploy files, after their plan has been confirmed."""
+    screen.require_answer(yes=arguments.yes)
+    return _deploy_files(screen, arguments, preview=False)
+
+
+def _deploy_files(screen: Screen, arguments: argparse.Namespace, *, preview: bool) -> int:
+    from airflow_provider_service._core.instances.plan import DeploymentTarget
+    from airflow_provider_service._core.instances.source import read_source
+
+    check_arguments(arguments, PROJECT, PARENT_FOLDER)
+    mapping, record = read_mapping(arguments), read_record(arguments)
+    with connected(screen, arguments.conn_id, arguments.uri) as hook:
+        project_id, folder_id = PROJECT.id_in(arguments, hook), PARENT_FOLDER.id_in(arguments, hook)
+        target = DeploymentTarget(hook, project_id, folder_id, **record, mapping=mapping)
+        sources = lambda: read_source(arguments.source, allow_empty=arguments.allow_empty)  # noqa: E731
+        return _deploy(screen, arguments, target, sources, workflows_page(hook), preview=preview)
+
+
+def perform_promote(screen: Screen, arguments: argparse.Namespace) -> int:
+    """Promote workflows, after the plan has been confirmed."""
+    from airflow_provider_service._core.instances.export import destination_project_id, require_selection, to_promote
+    from airflow_provider_service._core.instances.plan import DeploymentTarget
+
+    if not arguments.preview:
+        screen.require_answer(yes=arguments.yes)
+    check_arguments(arguments, OPTIONAL_TAG, PROJECT, OPTIONAL_DESTINATION_PROJECT)
+    with checking(arguments):
+        require_selection(arguments)
+    mapping, record = read_mapping(arguments), read_record(arguments)
+    with (
+        connected(screen, arguments.source_conn_id, arguments.source_uri, option="source-") as source,
+        connected(screen, arguments.conn_id, arguments.uri) as hook,
+    ):
+        project_id = destination_project_id(arguments, source, hook, mapping.projects)
+        target = DeploymentTarget(hook, project_id, **record, mapping=mapping)
+        sources = lambda: to_promote(arguments, source)  # noqa: E731
+        return _deploy(screen, arguments, target, sources, workflows_page(hook), preview=arguments.preview)
+
+
+def _deploy(
     screen: Screen,
     arguments: argparse.Namespace,
     target: DeploymentTarget,
@@ -67,11 +103,31 @@ def deploy(
         screen.confirm(f"Carry out this plan at {url}?", yes=arguments.yes)
     with screen.busy("Deploying"):
         result = deployed(plan, target, preview=preview)
-    changes = [{"name": one.name, "actions": one.actions, "diff": one.diff} for one in plan.changed]
+    changes = [{"name": change.name, "actions": change.actions, "diff": change.diff} for change in plan.changed]
     screen.result({**result, "changes": changes, "new_tags": plan.new_tags})
     if not preview:
         screen.line(f"{result['outcome'].capitalize()}: {url}", "bold green")
     return plan_status(arguments, has_changes=plan.writes, preview=preview)
+
+
+def perform_export(screen: Screen, arguments: argparse.Namespace) -> int:
+    """Write the files; existing ones are replaced only after a confirmation."""
+    from airflow_provider_service._core.instances.export import export_folder
+    from airflow_provider_service._core.object_storage import StoredFolder
+
+    check_arguments(arguments, OPTIONAL_TAG, PROJECT)
+    if StoredFolder("path", arguments.path).holds(".json"):
+        also = ", and remove stale ones" if arguments.remove_stale else ""
+        screen.confirm(f"Replace the files of the workflows in {arguments.path}{also}?", yes=arguments.yes)
+    with connected(screen, arguments.conn_id, arguments.uri) as hook, screen.busy("Exporting"):
+        done = export_folder(arguments, hook)
+    for file in done["files"].values():
+        screen.line(file)
+    for path in done["removed"]:
+        screen.line(f"removed {path}")
+    screen.line(f"Workflows written to {arguments.path}: {done['workflows']}", "bold green")
+    screen.result(done)
+    return DONE
 
 
 def plan_status(arguments: argparse.Namespace, *, has_changes: bool, preview: bool) -> int:
@@ -129,69 +185,3 @@ def checking(arguments: argparse.Namespace) -> Iterator[None]:
 
 def _option(arguments: argparse.Namespace, name: re.Match[str]) -> str:
     return f"--{name[1].replace('_', '-')}" if name[1] in arguments else name[0]
-
-
-def perform_plan(screen: Screen, arguments: argparse.Namespace) -> int:
-    """Make the plan for a folder, and show it."""
-    return deploy_files(screen, arguments, preview=True)
-
-
-def deploy_files(screen: Screen, arguments: argparse.Namespace, *, preview: bool) -> int:
-    """Make the plan for files and, unless this is a preview, carry it out."""
-    from airflow_provider_service._core.instances.plan import DeploymentTarget
-    from airflow_provider_service._core.instances.source import read_source
-
-    check_arguments(arguments, PROJECT, PARENT_FOLDER)
-    mapping, record = read_mapping(arguments), read_record(arguments)
-    with connected(screen, arguments.conn_id, arguments.uri) as hook:
-        project_id, folder_id = PROJECT.id_in(arguments, hook), PARENT_FOLDER.id_in(arguments, hook)
-        target = DeploymentTarget(hook, project_id, folder_id, **record, mapping=mapping)
-        sources = lambda: read_source(arguments.source, allow_empty=arguments.allow_empty)  # noqa: E731
-        return deploy(screen, arguments, target, sources, workflows_page(hook), preview=preview)
-
-
-def perform_deploy(screen: Screen, arguments: argparse.Namespace) -> int:
-    """Deploy a folder, after its plan has been confirmed."""
-    screen.require_answer(yes=arguments.yes)
-    return deploy_files(screen, arguments, preview=False)
-
-
-def perform_promote(screen: Screen, arguments: argparse.Namespace) -> int:
-    """Promote workflows, after the plan has been confirmed."""
-    from airflow_provider_service._core.instances.export import destination_project_id, require_selection, to_promote
-    from airflow_provider_service._core.instances.plan import DeploymentTarget
-
-    if not arguments.preview:
-        screen.require_answer(yes=arguments.yes)
-    check_arguments(arguments, OPTIONAL_TAG, PROJECT, OPTIONAL_DESTINATION_PROJECT)
-    with checking(arguments):
-        require_selection(arguments)
-    mapping, record = read_mapping(arguments), read_record(arguments)
-    with (
-        connected(screen, arguments.source_conn_id, arguments.source_uri, option="source-") as source,
-        connected(screen, arguments.conn_id, arguments.uri) as hook,
-    ):
-        project_id = destination_project_id(arguments, source, hook, mapping.projects)
-        target = DeploymentTarget(hook, project_id, **record, mapping=mapping)
-        sources = lambda: to_promote(arguments, source)  # noqa: E731
-        return deploy(screen, arguments, target, sources, workflows_page(hook), preview=arguments.preview)
-
-
-def perform_export(screen: Screen, arguments: argparse.Namespace) -> int:
-    """Write the files; existing ones are replaced only after a confirmation."""
-    from airflow_provider_service._core.instances.export import export_folder
-    from airflow_provider_service._core.object_storage import StoredFolder
-
-    check_arguments(arguments, OPTIONAL_TAG, PROJECT)
-    if StoredFolder("path", arguments.path).holds(".json"):
-        also = ", and remove stale ones" if arguments.remove_stale else ""
-        screen.confirm(f"Replace the files of the workflows in {arguments.path}{also}?", yes=arguments.yes)
-    with connected(screen, arguments.conn_id, arguments.uri) as hook, screen.busy("Exporting"):
-        done = export_folder(arguments, hook)
-    for file in done["files"].values():
-        screen.line(file)
-    for path in done["removed"]:
-        screen.line(f"removed {path}")
-    screen.line(f"Workflows written to {arguments.path}: {done['workflows']}", "bold green")
-    screen.result(done)
-    return DONE

@@ -7,7 +7,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from airflow_provider_service._cli.performing import DONE, FAILED, connected
-from airflow_provider_service._cli.screen import UsageError
+from airflow_provider_service._cli.screen import UsageError, progress_bar
+from airflow_provider_service._core.reports.report import on_one_line, shown
+from airflow_provider_service._core.text_table import text_table
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._values import one_line
 from airflow_provider_service.client.errors import ServiceConfigError
@@ -25,12 +27,12 @@ def perform_doctor(screen: Screen, arguments: argparse.Namespace) -> int:
     """Examine a connection, and print each finding as soon as it is known. Fails if a finding requires action."""
     from airflow_provider_service._core.pages.checkup import Finding, is_healthy
 
-    given = [one for one in (arguments.conn_id, arguments.connection) if one is not None]
-    if len(given) > 1:
+    conn_ids = [conn_id for conn_id in (arguments.conn_id, arguments.connection) if conn_id is not None]
+    if len(conn_ids) > 1:
         raise UsageError("give the id of the connection once")
     base_url = None
     try:
-        with connected(screen, given[0] if given else None, arguments.uri) as hook:
+        with connected(screen, conn_ids[0] if conn_ids else None, arguments.uri) as hook:
             base_url = hook.config.base_url
             findings = _examined(screen, hook.config)
     except ServiceConfigError as error:
@@ -38,12 +40,11 @@ def perform_doctor(screen: Screen, arguments: argparse.Namespace) -> int:
         _print(screen, findings[0])
     if base_url is not None and not screen.as_json:
         _print_what_airflow_knows(screen, base_url)
-    screen.result({"healthy": is_healthy(findings), "findings": [asdict(one) for one in findings]})
+    screen.result({"healthy": is_healthy(findings), "findings": [asdict(finding) for finding in findings]})
     return DONE if is_healthy(findings) else FAILED
 
 
 def _examined(screen: Screen, config: ServiceConfig) -> list[Finding]:
-    from airflow_provider_service._cli.screen import progress_bar
     from airflow_provider_service._core.pages.checkup import SUBJECTS, examine
 
     findings = []
@@ -75,16 +76,13 @@ def _print_what_airflow_knows(screen: Screen, base_url: str) -> None:
         (no_waits, waits_table(waits, clock().utcnow())),
         (executions.lacks, runs_table(runs)),
     ):
-        for one in lacks:
-            screen.line(f"\n{one}")
+        for lack in lacks:
+            screen.line(f"\n{lack}")
         if table.rows or not lacks:
             _print_table(screen, table)
 
 
 def _print_table(screen: Screen, table: Table) -> None:
-    from airflow_provider_service._core.reports.report import on_one_line, shown
-    from airflow_provider_service._core.text_table import text_table
-
     rows = [[on_one_line(shown(cell)) for cell in row] for row in table.rows]
     note = f" {table.note}" if table.note else ""
     screen.line(f"\n{table.title}.{note}", "bold")

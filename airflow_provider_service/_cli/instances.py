@@ -1,9 +1,4 @@
-"""``audit``: audit an instance, and fail on the findings that matter.
-
-``backup``: write the contents of an instance to one archive.
-
-``restore``: bring an instance in line with a backup.
-"""
+"""``audit``, ``backup`` and ``restore``: the commands for a whole instance."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Perform a command: its screen, its connection, its errors in one line, and its exit status.
+"""Perform a command: its screen, its errors in one line, and its exit status.
 
-Connect a command to an instance, through an Airflow connection, a URI, or environment variables.
+A command connects to an instance through an Airflow connection, a URI, or environment variables.
 """
 
 from __future__ import annotations
@@ -28,9 +28,76 @@ _DEFAULT = "service_default"
 _ADDRESS, _KEY, _KEY_HEADER = "SERVICE_URL", "SERVICE_API_KEY", "SERVICE_KEY_HEADER"
 
 
+DONE, FAILED, MISUSED, CHANGES, INTERRUPTED = 0, 1, 2, 3, 130
+# From the keyboard, from a CI, and from a terminal that is gone.
+_SIGNALS_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# Since Airflow 3.1, only processes that set this get connections from the database. Its own commands set it, too.
+_WITH_STORED_CONNECTIONS = ("_AIRFLOW_PROCESS_CONTEXT", "server")
+
+
+def perform(module: str, name: str, arguments: argparse.Namespace) -> int:
+    """Perform the command of this name in a module of this package, and return the exit status."""
+    screen = Screen(as_json=arguments.json)
+    with (
+        _interruptible(screen),
+        screen.logs(is_verbose=arguments.verbose),
+        in_environment(*_WITH_STORED_CONNECTIONS),
+    ):
+        try:
+            imported = import_module(f"airflow_provider_service._cli.{module}")
+            status: int = getattr(imported, f"perform_{name}")(screen, arguments)
+        except UsageError as error:
+            return _failed(screen, error, MISUSED)
+        except DeclinedError as error:
+            return _failed(screen, error, FAILED)
+        except KeyboardInterrupt:
+            return _failed(screen, InterruptedError("interrupted"), INTERRUPTED)
+        except Exception as error:  # noqa: BLE001 - a person reads any error
+            if arguments.verbose:
+                screen.note(traceback.format_exc().rstrip())
+            return _failed(screen, error, FAILED)
+        return status
+
+
+@contextmanager
+def _interruptible(screen: Screen) -> Iterator[None]:
+    """Let a signal to end interrupt the command, so that a deployment is rolled back, but let none end the rollback."""
+
+    def interrupt(*_: object) -> None:
+        if not is_rolling_back.get():
+            raise KeyboardInterrupt
+        with suppress(RuntimeError):  # the signal has interrupted the output of another line
+            screen.note("Rolling back; please wait", None)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    # What is ignored, as under nohup, stays ignored.
+    before = {number: now for number in _SIGNALS_TO_END if (now := signal.getsignal(number)) is not signal.SIG_IGN}
+    try:
+        for number in before:
+            signal.signal(number, interrupt)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _failed(screen: Screen, error: Exception, status: int) -> int:
+    from airflow.providers.common.compat.sdk import AirflowException
+
+    from airflow_provider_service.client.errors import ServiceError
+
+    is_ours = isinstance(error, (ServiceError, AirflowException, UsageError, DeclinedError, InterruptedError))
+    text = str(error) if is_ours else f"{type(error).__name__}: {error} (--verbose shows more)"
+    screen.note(f"Error: {text}", "bold red")
+    screen.result({"error": text})
+    return status
+
+
 @contextmanager
 def connected(screen: Screen, conn_id: str | None, uri: str | None, *, option: str = "") -> Iterator[ServiceHook]:
-    """Open the connection of a command.
+    """Open the connection of a command. An option prefix, as ``source-``, takes no connection from the environment.
 
     A URI or the environment variables become an Airflow connection of this process, so that the same code reads all of
     them. Airflow reads its database only for connections that the environment does not define.
@@ -86,76 +153,3 @@ def in_environment(variable: str, value: str | None) -> Iterator[None]:
     finally:
         del os.environ[variable]
         os.environ.update({} if before is None else {variable: before})
-
-
-#: The module of a command that has another name.
-_MODULES = {
-    **dict.fromkeys(("audit", "backup", "restore"), "instances"),
-    **dict.fromkeys(("deploy", "export", "plan", "promote"), "deploying"),
-    "logs": "run",
-}
-DONE, FAILED, MISUSED, CHANGES, INTERRUPTED = 0, 1, 2, 3, 130
-# From the keyboard, from a CI, and from a terminal that is gone.
-_SIGNALS_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-# Since Airflow 3.1, only processes that set this get connections from the database. Its own commands set it, too.
-_WITH_STORED_CONNECTIONS = ("_AIRFLOW_PROCESS_CONTEXT", "server")
-
-
-def perform(name: str, arguments: argparse.Namespace) -> int:
-    """Perform a command."""
-    screen = Screen(as_json=arguments.json)
-    with (
-        _interruptible(screen),
-        screen.logs(is_verbose=arguments.verbose),
-        in_environment(*_WITH_STORED_CONNECTIONS),
-    ):
-        try:
-            module = import_module(f"airflow_provider_service._cli.{_MODULES.get(name, name)}")
-            status: int = getattr(module, f"perform_{name}")(screen, arguments)
-        except UsageError as error:
-            return _failed(screen, error, MISUSED)
-        except DeclinedError as error:
-            return _failed(screen, error, FAILED)
-        except KeyboardInterrupt:
-            return _failed(screen, InterruptedError("interrupted"), INTERRUPTED)
-        except Exception as error:  # noqa: BLE001 - a person reads any error
-            if arguments.verbose:
-                screen.note(traceback.format_exc().rstrip())
-            return _failed(screen, error, FAILED)
-        return status
-
-
-@contextmanager
-def _interruptible(screen: Screen) -> Iterator[None]:
-    """Let a signal to end interrupt the command, so that a deployment is rolled back, but let none end the rollback."""
-
-    def interrupt(*_: object) -> None:
-        if not is_rolling_back.get():
-            raise KeyboardInterrupt
-        with suppress(RuntimeError):  # the signal has interrupted the output of another line
-            screen.note("Rolling back; please wait", None)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    # What is ignored, as under nohup, stays ignored.
-    before = {one: now for one in _SIGNALS_TO_END if (now := signal.getsignal(one)) is not signal.SIG_IGN}
-    try:
-        for one in before:
-            signal.signal(one, interrupt)
-        yield
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
-
-
-def _failed(screen: Screen, error: Exception, status: int) -> int:
-    from airflow.providers.common.compat.sdk import AirflowException
-
-    from airflow_provider_service.client.errors import ServiceError
-
-    is_ours = isinstance(error, (ServiceError, AirflowException, UsageError, DeclinedError, InterruptedError))
-    text = str(error) if is_ours else f"{type(error).__name__}: {error} (--verbose shows more)"
-    screen.note(f"Error: {text}", "bold red")
-    screen.result({"error": text})
-    return status

@@ -1,9 +1,4 @@
-"""``run``: start a workflow, wait for its execution, and show its nodes as they end.
-
-The common part of the commands that wait for an execution: a line for each node as it ends.
-
-``logs``: show the nodes of an execution.
-"""
+"""``run``: start a workflow, and wait for its execution; ``logs``: show an execution. Both show its nodes."""
 
 from __future__ import annotations
 
@@ -35,6 +30,12 @@ if TYPE_CHECKING:
     from airflow_provider_service.client._execution_data import NodeRun
     from airflow_provider_service.client.models import Execution
     from airflow_provider_service.hooks.service import ServiceHook
+
+
+#: The longest pause between two reads of the nodes, which cost the service more than a poll.
+_LONGEST_NODE_PAUSE_SECONDS = 30.0
+_NAME_CHARS = 40
+_STYLES = {"success": "green", "error": "red", "crashed": "red", "canceled": "yellow"}
 
 
 def perform_run(screen: Screen, arguments: argparse.Namespace) -> int:
@@ -89,24 +90,24 @@ def _wait(
     from airflow_provider_service._core.waits.stop import stop_overdue
 
     lines = NodeLines(screen)
-    wait = wait_for(execution_id, poll_interval=arguments.poll_interval, timeout=arguments.timeout)
-    outcome = stop_overdue(hook.client, follow(hook.client, wait, lines), wait)
+    wait = _wait_for(execution_id, poll_interval=arguments.poll_interval, timeout=arguments.timeout)
+    outcome = stop_overdue(hook.client, _follow(hook.client, wait, lines), wait)
     webhook = None if arguments.webhook_conn_id is None else hook.get_connection(arguments.webhook_conn_id)
     end = end_of(hook.client, outcome, wanted, WebhookHeaders(webhook, None), show=lines.show)
     if end.get("output") is not None:
         screen.line(json.dumps(end["output"], indent=2, ensure_ascii=False))
-    return show_end(screen, outcome, end)
+    return _show_end(screen, outcome, end)
 
 
-def show_end(screen: Screen, outcome: Outcome, more: dict[str, Any]) -> int:
-    """Show how an execution ended, and return the exit status."""
+def _show_end(screen: Screen, outcome: Outcome, values: dict[str, Any]) -> int:
+    """Show how an execution ended, with further values in the JSON result, and return the exit status."""
     has_succeeded = outcome.verdict == "succeeded"
     message = outcome.message[:1].upper() + outcome.message[1:]
     if has_succeeded:
         screen.line(message, "bold green")
     else:
         screen.note(message, "bold red")
-    screen.result({**outcome.to_xcom(), **more, "failure": None if has_succeeded else outcome.message})
+    screen.result({**outcome.to_xcom(), **values, "failure": None if has_succeeded else outcome.message})
     return DONE if has_succeeded else FAILED
 
 
@@ -132,30 +133,7 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a value of JSON")
 
 
-#: The longest pause between two reads of the nodes, which cost the service more than a poll.
-LONGEST_PAUSE_SECONDS = 30.0
-_NAME_CHARS = 40
-_STYLES = {"success": "green", "error": "red", "crashed": "red", "canceled": "yellow"}
-
-
-class NodeLines:
-    """Shows each node in a line, as soon as it has run and whenever it has changed."""
-
-    def __init__(self, screen: Screen) -> None:
-        self._screen = screen
-        self._shown: dict[str, NodeRun] = {}
-
-    def show(self, nodes: Sequence[NodeRun]) -> None:
-        """Show the nodes that are new or have changed."""
-        for one in nodes:
-            if self._shown.get(one.node) != one:
-                self._shown[one.node] = one
-                name, message = cut(one.node, _NAME_CHARS), f"  {one.message}" if one.message else ""
-                line = f"{one.status or '-':8}  {one.seconds:9.3f} s  {one.items:7} items  {name}{message}"
-                self._screen.line(" ".join(line.splitlines()), _STYLES.get(one.status or ""))
-
-
-def wait_for(execution_id: str, *, poll_interval: float, timeout: float = inf) -> Wait:
+def _wait_for(execution_id: str, *, poll_interval: float, timeout: float = inf) -> Wait:
     """Return a wait that begins now."""
     return Wait(
         execution_id=execution_id,
@@ -169,10 +147,10 @@ def wait_for(execution_id: str, *, poll_interval: float, timeout: float = inf) -
     )
 
 
-def follow(client: ServiceClient, wait: Wait, lines: NodeLines) -> Outcome:
+def _follow(client: ServiceClient, wait: Wait, lines: NodeLines) -> Outcome:
     """Wait until an execution has ended or the wait is over, and show its nodes as they end."""
     config = client.transport.config
-    pauses = (wait.poll_interval, max(wait.poll_interval, LONGEST_PAUSE_SECONDS))
+    pauses = (wait.poll_interval, max(wait.poll_interval, _LONGEST_NODE_PAUSE_SECONDS))
     nodes = NodeLog(config, wait.execution_id, show=lines.show, pauses=pauses)
     outcome = poll_here(config, wait, threading.Event(), nodes=nodes)
     if outcome is None:
@@ -190,9 +168,9 @@ def perform_logs(screen: Screen, arguments: argparse.Namespace) -> int:
         if not arguments.follow:
             found, _ = read_state(hook.client, arguments.execution_id)
             return _show(screen, hook, read_to_show(hook.client, arguments.execution_id) or found, lines)
-        outcome = follow(hook.client, wait_for(arguments.execution_id, poll_interval=arguments.poll_interval), lines)
+        outcome = _follow(hook.client, _wait_for(arguments.execution_id, poll_interval=arguments.poll_interval), lines)
         ended = None if outcome.status is None else read_to_show(hook.client, arguments.execution_id)
-        return show_end(screen, outcome, {"nodes": ended and _nodes(ended, lines)})
+        return _show_end(screen, outcome, {"nodes": ended and _nodes(ended, lines)})
 
 
 def _show(screen: Screen, hook: ServiceHook, execution: Execution, lines: NodeLines) -> int:
@@ -230,4 +208,21 @@ def _nodes(execution: Execution, lines: NodeLines) -> list[dict[str, object]] | 
         return None
     nodes = nodes_of(execution)
     lines.show(nodes)
-    return [one._asdict() for one in nodes]
+    return [node._asdict() for node in nodes]
+
+
+class NodeLines:
+    """Shows each node in a line, as soon as it has run and whenever it has changed."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._shown: dict[str, NodeRun] = {}
+
+    def show(self, nodes: Sequence[NodeRun]) -> None:
+        """Show the nodes that are new or have changed."""
+        for node in nodes:
+            if self._shown.get(node.node) != node:
+                self._shown[node.node] = node
+                name, message = cut(node.node, _NAME_CHARS), f"  {node.message}" if node.message else ""
+                line = f"{node.status or '-':8}  {node.seconds:9.3f} s  {node.items:7} items  {name}{message}"
+                self._screen.line(" ".join(line.splitlines()), _STYLES.get(node.status or ""))

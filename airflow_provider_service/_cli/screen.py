@@ -1,8 +1,4 @@
-"""The output of a command: lines for people, or one JSON value for machines; logs and questions on the standard
-error.
-
-Show the progress of a command as a bar in the terminal.
-"""
+"""The output of a command: lines for people, or one JSON value for machines; all else is on the standard error."""
 
 from __future__ import annotations
 

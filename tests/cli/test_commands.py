@@ -10,14 +10,13 @@ from importlib import import_module
 import pytest
 
 from airflow_provider_service._cli.commands import COMMANDS, get_commands, parser
-from airflow_provider_service._cli.performing import _MODULES
 from airflow_provider_service._core.arguments import STARTS
 from tests import airflow_features
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda one: one.name)
 def test_every_command_has_a_module_and_a_help(cli, command):
-    module = import_module(f"airflow_provider_service._cli.{_MODULES.get(command.name, command.name)}")
+    module = import_module(f"airflow_provider_service._cli.{command.module}")
     assert callable(getattr(module, f"perform_{command.name}"))
 
     ended = cli(command.name, "--help")
