@@ -3,28 +3,29 @@
 The service has no transactions: it takes one change of one workflow at a time, and refuses some in the wrong order. So
 the order is the machinery.
 
-**Writing** (``apply.py``). What runs changes as late as possible, after the service has accepted everything else:
+**Writing** (``apply.py``). No new version runs before the service has accepted everything else:
 
-1. Tags are created, workflows that leave are archived, and others are deactivated, callers first.
+1. Tags are created; then workflows that leave are archived, and others deactivated, callers first.
 2. New workflows are created without content, because their callers need their ids.
 3. All drafts and tags are written. A definition that the service refuses is refused here, while the versions that run
    are unchanged. (A server without drafts runs each change at once; ``Writer.keeps_drafts`` tells them apart.)
-4. Drafts are published, and workflows activated. One that takes over a webhook is refused until the other workflow,
-   which gave it up, has released it; so it is repeated for some seconds.
+4. Workflows are activated, which publishes their drafts. One that takes over a webhook is refused until the workflow
+   that gave it up has released it, so it is repeated for some seconds.
 
-**Noting.** Everything is noted here before it is sent, since the answer to a change may be lost. Right before the first
-change of a workflow, it is read again: if somebody has changed it since the plan, a rollback would undo that as well.
+**Noting.** Every change of a workflow is noted here before it is sent, since the answer may be lost. Right before its
+first change, a workflow is read again: if somebody has changed it since the plan, the deployment fails, because it and
+its rollback would undo that.
 
-**Rolling back** (``Rollback.go``). No signal ends it. For each workflow that was changed, in reverse order, so that a
-caller never calls a missing workflow: unarchive it, run the version that ran, restore the draft, then the tags; then
-read it once more and compare. The service refuses to activate
+**Rolling back** (``Rollback.go``). In a command, no further signal ends it. The workflows that were changed come first, in
+reverse order, so that a caller never calls a missing one. Each is unarchived or deactivated, then gets back the version that ran, its
+draft and its tags; then it is read once more and compared. The service may refuse to activate
 
-- a caller before the workflows that it calls are active again: the refused ones are repeated after all others;
-- a workflow whose webhook a new workflow has taken: they are repeated after the new ones are deleted, with pauses.
+- a caller before the workflows that it calls are active again: all that are refused are tried again after the others;
+- a workflow whose webhook a new workflow has taken: they are tried again after the new ones are deleted, with pauses.
 
-New workflows are deleted after the others are restored. One whose creation was not answered is found by its name, and
-only if it is as it was sent, did not exist before, and is not active. New tags go last, unless a workflow has them by
-now. What cannot be rolled back does not stop the rest: it is listed in the error of the deployment.
+So new workflows are deleted in between. One whose creation was not answered is found by its name, and deleted only if
+it is as it was sent, is not active, and is none that the plan knew. New tags go last, unless a workflow has them by
+now. What cannot be rolled back does not stop the rest: the error of the deployment lists it.
 """
 
 from __future__ import annotations
