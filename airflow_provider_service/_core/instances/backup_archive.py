@@ -1,9 +1,8 @@
 """The archive of a backup: a ZIP file with a manifest, written as a stream, and read as if it had been tampered with.
 
 Nothing of an archive is ever extracted to a disk. Before anything is used, its members are compared with the manifest:
-names, sizes and SHA-256. A checksum detects damage; it does not prove who created the archive.
-
-The contents of a backup, except rows, as models that are validated when they are read from an archive.
+names, sizes and SHA-256. A checksum detects damage; it does not prove who created the archive. The contents, except
+rows, are models that are validated when they are read.
 """
 
 from __future__ import annotations
@@ -28,7 +27,9 @@ from airflow_provider_service.client._constraints import plain_id
 from airflow_provider_service.client._values import shown
 from airflow_provider_service.client.errors import ServiceInputError
 
-MANIFEST = "manifest.json"
+#: Names of members and folders in an archive.
+MANIFEST, CONTENTS = "manifest.json", "contents.json"
+WORKFLOWS, TABLES = "workflows", "data_tables"
 FORMAT, VERSION = "airflow-provider-service backup", 1
 ENDING = ".zip"
 #: Default limit on the unpacked size of all members together.
@@ -56,7 +57,7 @@ def require_archive(path: object) -> None:
 
 
 class Hashing(io.RawIOBase):
-    """Counts and hashes the written data, and passes it on."""
+    """Counts and hashes the written data, and passes it on to a file, if there is one."""
 
     def __init__(self, target: IO[bytes] | None = None) -> None:
         self._target, self._digest = target, hashlib.sha256()
@@ -66,7 +67,6 @@ class Hashing(io.RawIOBase):
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of the written data."""
         return self._digest.hexdigest()
 
     def let_go(self) -> None:
@@ -74,11 +74,9 @@ class Hashing(io.RawIOBase):
         self._target = None
 
     def writable(self) -> bool:
-        """Whether data can be written: always."""
         return True
 
     def write(self, data: Any) -> int:
-        """Count, hash and pass on data."""
         if self._target is not None:
             self._target.write(data)
         self._digest.update(data)
@@ -108,11 +106,9 @@ class ArchiveWriter:
         self._members[name] = {"bytes": hashing.count, "sha256": hashing.sha256}
 
     def write_json(self, name: str, value: Any) -> None:
-        """Write a value as the next member."""
         with self.member(name) as file:
-            file.write(
-                (json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode(errors="replace")
-            )
+            text = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+            file.write(text.encode(errors="replace"))
 
     def close(self, manifest: Mapping[str, Any]) -> None:
         """Write the manifest, with the sizes and checksums of all members, and finish the archive."""
@@ -135,19 +131,24 @@ class ArchiveReader:
         with _damage_named("the archive"):
             self._zip = ZipFile(file)
         infos = self._zip.infolist()
-        _require(all(0 <= one.header_offset < size for one in infos), "its list of members is damaged")
-        self._infos = {one.filename: one for one in infos}
+        _require(all(0 <= info.header_offset < size for info in infos), "its list of members is damaged")
+        self._infos = {info.filename: info for info in infos}
         _require(len(infos) == len(self._infos), "it has several members of the same name")
-        _require(not any(one.flag_bits & 1 for one in infos), "it has encrypted members")
+        _require(not any(info.flag_bits & 1 for info in infos), "it has encrypted members")
         # Other methods may take gigabytes of memory to unpack a few bytes.
-        is_usual = all(one.compress_type in (ZIP_STORED, ZIP_DEFLATED) for one in infos)
+        is_usual = all(info.compress_type in (ZIP_STORED, ZIP_DEFLATED) for info in infos)
         _require(is_usual, "it has members with a compression method other than deflate")
         #: Unpacked size of all members together.
-        self.unpacked_bytes = total = sum(one.file_size for one in infos)
+        self.unpacked_bytes = total = sum(info.file_size for info in infos)
         _require(total <= max_bytes, f"it has {total:,} bytes when unpacked, more than the limit of {max_bytes:,}")
         _require(MANIFEST in self._infos, f"it has no {MANIFEST}")
         self.manifest = self._read_manifest()
-        self._compare()
+        members = self.manifest["members"]
+        others = sorted(self._infos.keys() ^ {*members, MANIFEST})
+        _require(not others, f"members and {MANIFEST} do not agree on {', '.join(map(shown, others[:5]))}")
+        for name, entry in members.items():
+            _require(stays_below(name), f"{shown(name)} is not the name of a member")
+            _require(self._infos[name].file_size == entry["bytes"], f"{name} does not have the size in {MANIFEST}")
 
     @property
     def digest(self) -> str:
@@ -156,11 +157,9 @@ class ArchiveReader:
         return hashlib.sha256(members.encode()).hexdigest()
 
     def names(self, folder: str) -> list[str]:
-        """The names of the members in a folder."""
         return [name for name in self.manifest["members"] if name.startswith(f"{folder}/")]
 
     def read_json(self, name: str) -> Any:
-        """Read a member that holds JSON."""
         with self.reading(name) as file:
             _require(self._infos[name].file_size <= MAX_JSON_BYTES, f"{name} is too large")
             return _parsed(name, file.read())
@@ -187,14 +186,6 @@ class ArchiveReader:
         _require(is_complete, f"{MANIFEST} has no sizes and checksums")
         return dict(manifest)
 
-    def _compare(self) -> None:
-        members = self.manifest["members"]
-        others = sorted(self._infos.keys() ^ {*members, MANIFEST})
-        _require(not others, f"members and {MANIFEST} do not agree on {', '.join(map(shown, others[:5]))}")
-        for name, entry in members.items():
-            _require(stays_below(name), f"{shown(name)} is not the name of a member")
-            _require(self._infos[name].file_size == entry["bytes"], f"{name} does not have the size in {MANIFEST}")
-
 
 class _Checked(io.RawIOBase):
     """Reads a member and verifies it against the manifest. Long lines are refused, to save memory."""
@@ -210,9 +201,8 @@ class _Checked(io.RawIOBase):
         data = self._member.read(len(buffer))
         self._digest.update(data)
         self._count += len(data)
-        is_end = not data
         _require(self._count <= self._size, f"{self._name} is longer than {MANIFEST} says")
-        if is_end:
+        if not data:
             is_same = self._count == self._size and self._digest.hexdigest() == self._sha256
             _require(is_same, f"{self._name} does not have the checksum in {MANIFEST}")
         last_break = data.rfind(b"\n")
@@ -273,10 +263,6 @@ def _damage_named(name: str) -> Iterator[None]:
         raise ServiceInputError(f"the archive cannot be restored: {name} is damaged: {error}") from error
 
 
-#: Names of members and folders in an archive.
-CONTENTS = "contents.json"
-WORKFLOWS, TABLES = "workflows", "data_tables"
-
 #: What no backup contains, and why.
 NEVER_BACKED_UP = {
     "secrets of credentials": "the service never shows them; credentials are in the archive by name and type",
@@ -297,8 +283,6 @@ class _Entry(BaseModel):
 
 
 class TagEntry(_Entry):
-    """A tag."""
-
     name: str
 
 
@@ -311,8 +295,6 @@ class VariableEntry(_Entry):
 
 
 class MemberEntry(_Entry):
-    """A member of a project."""
-
     email: str
     role: str | None = None
 
@@ -343,8 +325,6 @@ class UserEntry(_Entry):
 
 
 class ColumnEntry(_Entry):
-    """A column of a data table."""
-
     name: str
     type: Literal["string", "number", "boolean", "date"]
 
@@ -364,7 +344,6 @@ class TableEntry(_Entry):
 
     @property
     def types(self) -> dict[str, str]:
-        """The types of the columns, by name."""
         return {one.name: one.type for one in self.columns}
 
 

@@ -1,6 +1,7 @@
 """Bring an instance in line with a backup, in steps that can be repeated after any interruption.
 
-The reports on a backup, and on a restore.
+Objects are created and changed one after the other; workflows, which name the others, come last, all of them or none.
+A record in the instance says what an attempt began, and the end compares the whole instance with the backup.
 """
 
 from __future__ import annotations
@@ -47,35 +48,34 @@ _MAX_NAMED = 20
 
 @dataclass(frozen=True)
 class RestorePlan:
-    """The changes of a restore."""
-
-    objects: Mapping[str, DesiredStatePlan]
+    objects: Mapping[str, DesiredStatePlan]  #: All objects except workflows, by kind, in the order of the changes.
     workflows: DeploymentPlan
-    drafts: Sequence[str]
-    left: Mapping[str, Sequence[str]]
-    gaps: Sequence[Gap]
+    drafts: Sequence[str]  #: Names of the workflows whose drafts are written as well.
+    left: Mapping[str, Sequence[str]]  #: Names of differing objects that stay unchanged, by kind.
+    gaps: Sequence[Gap]  #: Objects that cannot be restored to this instance, and why.
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing has to be changed."""
-        return not (self.workflows.changed or self.drafts or any(one.changes for one in self.objects.values()))
+        return not (self.workflows.changed or self.drafts or any(plan.changes for plan in self.objects.values()))
 
     def begun(self) -> dict[str, list[str]]:
         """Return the names of the objects to create or change, by kind."""
-        found = {kind: [one.name for one in plan.changes] for kind, plan in self.objects.items()}
-        changed = [one.name for one in self.workflows.changes if one.actions]
-        return {**found, WORKFLOWS: [*changed, *(name for name in self.drafts if name not in changed)]}
+        objects = {kind: [change.name for change in plan.changes] for kind, plan in self.objects.items()}
+        changed = [change.name for change in self.workflows.changes if change.actions]
+        return {**objects, WORKFLOWS: [*changed, *(name for name in self.drafts if name not in changed)]}
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """Return the numbers of objects by kind and by action."""
-        found = {kind: _counts(plan, self.left.get(kind, ())) for kind, plan in self.objects.items()}
         changes = self.workflows.changes
-        created = sum(one.before is None for one in changes)
-        updated = len({one.name for one in changes if one.before and one.actions} | {*self.drafts}) if changes else 0
-        updated -= len({one.name for one in changes if one.before is None} & {*self.drafts})
-        left = len(self.left.get(WORKFLOWS, ()))
-        workflows = {"created": created, "updated": updated, "unchanged": len(changes) - created - updated}
-        return {**found, WORKFLOWS: {**workflows, "left": left}}
+        created = {change.name for change in changes if change.before is None}
+        updated = {change.name for change in changes if change.actions} | {*self.drafts} if changes else set()
+        numbers = {
+            kind: (plan.count("create"), plan.count("update"), plan.unchanged) for kind, plan in self.objects.items()
+        }
+        numbers[WORKFLOWS] = (len(created), len(updated - created), len(changes) - len(updated | created))
+        return {
+            kind: {"created": new, "updated": changed, "unchanged": same, "left": len(self.left.get(kind, ()))}
+            for kind, (new, changed, same) in numbers.items()
+        }
 
     def to_result(self, *, preview: bool) -> dict[str, Any]:
         """Return a summary of the restore, as a task returns it."""
@@ -83,12 +83,11 @@ class RestorePlan:
             "outcome": "planned" if preview else ("unchanged" if self.is_empty else "restored"),
             "counts": self.counts(),
             "left": {kind: list(names) for kind, names in self.left.items()},
-            "not_restored": [one._asdict() for one in self.gaps],
-            "credentials_without_secrets": [one.name for one in self.objects["credentials"].changes],
+            "not_restored": [gap._asdict() for gap in self.gaps],
+            "credentials_without_secrets": [change.name for change in self.objects["credentials"].changes],
         }
 
     def lines(self) -> list[str]:
-        """Return the plan as readable lines."""
         lines = [f"{kind}: {change.words()}" for kind, plan in self.objects.items() for change in plan.changes]
         lines += self.workflows.lines()
         lines += [f"draft of {name!r}: update" for name in self.drafts]
@@ -99,13 +98,13 @@ class RestorePlan:
 
 @dataclass
 class Restore:
-    """A restore of a backup into an instance."""
+    """A restore of a backup, which has been checked completely, into an instance."""
 
     client: Resources
     backup: StoredBackup
     on_conflict: OnConflict = "fail"
-    activate: bool | None = None
-    allow_empty: bool = False
+    activate: bool | None = None  #: None for the state of each workflow in the backup.
+    allow_empty: bool = False  #: Whether all rows of a table are deleted if the backup holds none of it.
     _planned: dict[Kind, list[Entry]] = field(default_factory=dict, init=False)
 
     def plan(self) -> RestorePlan:
@@ -126,11 +125,16 @@ class Restore:
         self._planned = objects.planned
         workflows, left[WORKFLOWS] = self._plan_workflows(may_update=may_update(WORKFLOWS))
         drafts = list(self._drafts(workflows))
-        drafts += [name for name in self._new_drafts(workflows) if name not in drafts]
+        created = {change.name for change in workflows.changes if change.before is None}
+        drafts += [stored.name for stored in self._with_drafts(workflows) if stored.name in created - {*drafts}]
         left = {kind: names for kind, names in left.items() if names}
         if self.on_conflict == "fail" and left:
-            _refuse_conflicts(left)
-        emptied = [repr(one) for one in objects.emptied if one not in left.get("data_tables", ())]
+            listed = "; ".join(f"{kind}: {', '.join(map(repr, names[:_MAX_NAMED]))}" for kind, names in left.items())
+            raise ServiceInputError(
+                f"the instance holds objects that differ from those of the backup, and nothing was written: {listed}; "
+                "on_conflict='skip' leaves them unchanged, and on_conflict='update' restores them"
+            )
+        emptied = [repr(label) for label in objects.emptied if label not in left.get("data_tables", ())]
         require_source(
             not emptied,
             f"the backup holds no rows of the data tables {', '.join(emptied[:_MAX_NAMED])}",
@@ -140,10 +144,7 @@ class Restore:
         return RestorePlan(plans, workflows, drafts, left, objects.gaps)
 
     def carry_out(self, plan: RestorePlan) -> None:
-        """Carry out a plan, and compare the instance with the backup afterwards.
-
-        Objects are created and changed one after the other; workflows come last, all or nothing.
-        """
+        """Carry out a plan, and compare the instance with the backup afterwards."""
         record = Record(self.client, self.backup.digest)
         if plan.is_empty:
             record.delete()
@@ -165,7 +166,11 @@ class Restore:
                 f"{', '.join(map(repr, changed[:_MAX_NAMED]))}; run the task again, or set on_conflict='update'"
             )
         apply_plan(workflows, self._target(self._known_ids(Directory(self.client).workflows)))
-        self._write_drafts(keeps)
+        written, _ = self._plan_workflows(keeps)
+        writer = Writer(self.client)
+        for name, desired in self._drafts(written).items():
+            log.info("Writing the draft of %r", name)
+            writer.write_draft(written.known_ids[name], desired)
         self._compare(plan)
         record.delete()
 
@@ -174,8 +179,8 @@ class Restore:
         objects = ObjectsPlan(self.backup, Inventory(self.client))
         differing = [
             f"{kind}: {change.words()}"
-            for kind, one in objects.plans.items()
-            for change in _without(one, plan.left.get(kind, ()))[0].changes
+            for kind, found in objects.plans.items()
+            for change in _without(found, plan.left.get(kind, ()))[0].changes
         ]
         workflows, _ = self._plan_workflows(plan.left.get(WORKFLOWS, ()))
         differing += map(str, workflows.changed)
@@ -189,100 +194,97 @@ class Restore:
     def _target(self, workflow_ids: Mapping[str, str]) -> DeploymentTarget:
         existing = Inventory(self.client)
         ids = {
-            one.name: found
-            for one in self.backup.workflows.values()
-            if one.project is not None and (found := existing.project_id(one.project))
+            stored.name: project_id
+            for stored in self.backup.workflows.values()
+            if stored.project is not None and (project_id := existing.project_id(stored.project))
         }
         return DeploymentTarget(self.client, project_ids=ids, planned=self._planned, workflow_ids=workflow_ids)
 
     def _plan_workflows(
         self, keeps: Collection[str] = (), may_update: Collection[str] | None = None
     ) -> tuple[DeploymentPlan, list[str]]:
-        """Return the plan for the workflows, and the names of those that differ and stay unchanged."""
+        """Return the plan for the workflows, and the names of those that differ and stay unchanged.
+
+        :param keeps: names of workflows that stay unchanged.
+        :param may_update: names of the only existing workflows that may be changed; None for all others.
+        """
         existing, stored = Directory(self.client).workflows, self.backup.workflows
         known = self._known_ids(existing)
-        others = Counter(one.name for one in existing.values() if one.id not in known.values())
+        others = Counter(workflow.name for workflow in existing.values() if workflow.id not in known.values())
         ambiguous = [name for name in stored if name not in known and others[name] > 1]
         kept = {*keeps, *(() if may_update is None else stored.keys() - {*may_update})}
         left = [name for name in stored if name in keeps or (name in kept and name in ambiguous)]
         plan = self._make(left, known)
         if may_update is not None:
-            changed = {*self._drafts(plan), *(one.name for one in plan.changes if one.actions)}
-            more = [one.name for one in plan.changes if one.before and one.name in changed & kept]
-            if more:
-                left += more
+            changed = {*self._drafts(plan), *(change.name for change in plan.changes if change.actions)}
+            differing = [change.name for change in plan.changes if change.before and change.name in changed & kept]
+            if differing:
+                left += differing
                 plan = plan if self.on_conflict == "fail" else self._make(left, known)
         return plan, sorted(left)
 
     def _known_ids(self, existing: Collection[str]) -> dict[str, str]:
         """Return the ids of the backup's workflows that exist in the instance, by name."""
-        return {name: one.id for name, one in self.backup.workflows.items() if one.id and one.id in existing}
+        stored = self.backup.workflows.items()
+        return {name: workflow.id for name, workflow in stored if workflow.id and workflow.id in existing}
 
     def _make(self, left: Sequence[str], known: Mapping[str, str]) -> DeploymentPlan:
         stored = self.backup.workflows.items()
-        sources = [one.source(is_known=name in known) for name, one in stored if name not in left]
+        sources = [workflow.source(is_known=name in known) for name, workflow in stored if name not in left]
         return make_plan(sources, self._target(known), activate=self.activate)
 
     def _with_drafts(self, plan: DeploymentPlan) -> list[StoredWorkflow]:
         """Return the workflows with a draft that become active: only these have one beside the version that runs."""
-        names = {one.name for one in plan.changes}
-        every = (one for name, one in self.backup.workflows.items() if name in names and one.draft is not None)
-        return [one for one in every if self.activate is not False and one.definition.get("active")]
-
-    def _new_drafts(self, plan: DeploymentPlan) -> list[str]:
-        created = {one.name for one in plan.changes if one.before is None}
-        return [one.name for one in self._with_drafts(plan) if one.name in created]
+        names = {change.name for change in plan.changes}
+        return [
+            stored
+            for name, stored in self.backup.workflows.items()
+            if name in names
+            and stored.draft is not None
+            and stored.definition.get("active")
+            and self.activate is not False
+        ]
 
     def _drafts(self, plan: DeploymentPlan) -> dict[str, dict[str, Any]]:
         """Return the drafts that differ from those of existing workflows, by name, with the ids of this instance."""
-        stored = self._with_drafts(plan)
-        if not stored:
+        with_drafts = self._with_drafts(plan)
+        if not with_drafts:
             return {}
-        by_id = {one.id: name for name, one in self.backup.workflows.items() if one.id}
-        names = [one.name for one in plan.changes]
+        by_id = {stored.id: name for name, stored in self.backup.workflows.items() if stored.id}
+        names = [change.name for change in plan.changes]
         resolver = Resolver(Directory(self.client, planned=self._planned), names, by_id)
         resolver.ids.update(plan.known_ids)
-        existing = {one.name: one.before for one in plan.changes if one.before and one.before.active_version}
+        existing = {
+            change.name: change.before for change in plan.changes if change.before and change.before.active_version
+        }
         desired = {}
-        for one in stored:
-            draft = one.draft_of(resolver.ids[one.name])
-            used = used_ids(writable(existing[one.name])) if one.name in existing else set()
-            mapped = with_references(draft, partial(resolver.resolve, workflow=one.name, used=used))
-            desired[one.name] = read_definition(mapped, f"the draft of {one.name!r}")
+        for stored in with_drafts:
+            name = stored.name
+            draft = stored.draft_of(resolver.ids[name])
+            used = used_ids(writable(existing[name])) if name in existing else set()
+            mapped = with_references(draft, partial(resolver.resolve, workflow=name, used=used))
+            desired[name] = read_definition(mapped, f"the draft of {name!r}")
         refuse_all(resolver.problems)
         desired = {
-            name: with_removals(desired[name], one, REMOVED) for name, one in existing.items() if name in desired
+            name: with_removals(desired[name], workflow, REMOVED)
+            for name, workflow in existing.items()
+            if name in desired
         }
-        return {name: one for name, one in desired.items() if not is_as_defined(existing[name], one)}
-
-    def _write_drafts(self, keeps: Sequence[str]) -> None:
-        plan, _ = self._plan_workflows(keeps)
-        writer = Writer(self.client)
-        for name, desired in self._drafts(plan).items():
-            log.info("Writing the draft of %r", name)
-            writer.write_draft(plan.known_ids[name], desired)
-
-
-def _counts(plan: DesiredStatePlan, left: Sequence[str]) -> dict[str, int]:
-    created, updated = plan.count("create"), plan.count("update")
-    return {"created": created, "updated": updated, "unchanged": plan.unchanged, "left": len(left)}
+        return {name: draft for name, draft in desired.items() if not is_as_defined(existing[name], draft)}
 
 
 def _without(
     plan: DesiredStatePlan, keeps: Collection[str] = (), may_update: Collection[str] | None = None
 ) -> tuple[DesiredStatePlan, list[str]]:
     """Return a plan without the updates of objects that stay unchanged, and the names of these objects."""
-    updates = [one for one in plan.changes if one.action == "update"]
-    left = [one for one in updates if one.name in keeps or (may_update is not None and one.name not in may_update)]
-    return replace(plan, changes=[one for one in plan.changes if one not in left]), [one.name for one in left]
-
-
-def _refuse_conflicts(left: Mapping[str, Sequence[str]]) -> None:
-    listed = "; ".join(f"{kind}: {', '.join(map(repr, names[:_MAX_NAMED]))}" for kind, names in left.items())
-    raise ServiceInputError(
-        f"the instance holds objects that differ from those of the backup, and nothing was written: {listed}; "
-        "on_conflict='skip' leaves them unchanged, and on_conflict='update' restores them"
-    )
+    changes, left = [], []
+    for change in plan.changes:
+        is_left = change.name in keeps or (may_update is not None and change.name not in may_update)
+        if change.action == "update" and is_left:
+            left.append(change.name)
+        else:
+            changes.append(change)
+    return replace(plan, changes=changes), left
 
 
 def _require_projects(backup: StoredBackup, existing: Inventory) -> None:
@@ -312,7 +314,6 @@ def _require_possible(plan: RestorePlan) -> None:
 
 
 def backup_report(backup: Backup, *, made_at: datetime, url: str) -> Report:
-    """Return the report on a backup."""
     return Report(
         title="Backup",
         message=f"The backup was written to {backup.path}.",
@@ -328,7 +329,6 @@ def backup_report(backup: Backup, *, made_at: datetime, url: str) -> Report:
 
 
 def restore_report(plan: RestorePlan, manifest: Mapping[str, Any], *, made_at: datetime, url: str) -> Report:
-    """Return the report on the plan of a restore."""
     counts = plan.counts()
     return Report(
         title="Plan of a restore",
@@ -340,7 +340,7 @@ def restore_report(plan: RestorePlan, manifest: Mapping[str, Any], *, made_at: d
         figures=[
             Figure("Backup of", str(manifest.get("made_at"))),
             *(
-                Figure(action.capitalize(), sum(one.get(action, 0) for one in counts.values()))
+                Figure(action.capitalize(), sum(numbers[action] for numbers in counts.values()))
                 for action in ("created", "updated", "unchanged", "left")
             ),
         ],
@@ -349,8 +349,8 @@ def restore_report(plan: RestorePlan, manifest: Mapping[str, Any], *, made_at: d
                 "Objects",
                 ("Kind", "Created", "Updated", "Unchanged", "Left as they are"),
                 [
-                    (_words(kind), one["created"], one["updated"], one["unchanged"], one["left"])
-                    for kind, one in counts.items()
+                    (_words(kind), numbers["created"], numbers["updated"], numbers["unchanged"], numbers["left"])
+                    for kind, numbers in counts.items()
                 ],
             ),
             _gaps("Not restored", plan.gaps),
@@ -360,7 +360,7 @@ def restore_report(plan: RestorePlan, manifest: Mapping[str, Any], *, made_at: d
 
 
 def _gaps(title: str, gaps: Sequence[Gap]) -> Table:
-    return Table(title, ("What", "Why"), [tuple(one) for one in gaps])
+    return Table(title, ("What", "Why"), [tuple(gap) for gap in gaps])
 
 
 def _words(kind: str) -> str:

@@ -52,7 +52,7 @@ class ObjectsPlan:
         self.emptied: list[str] = []
         #: The changes by kind, in the order in which they are made.
         self.plans: dict[str, DesiredStatePlan] = {
-            "tags": plan_tags(self._client, [one.name for one in self._contents.tags], _NOTHING),
+            "tags": plan_tags(self._client, [tag.name for tag in self._contents.tags], _NOTHING),
             "projects": self._projects(),
             "folders": self._folders(),
             "variables": self._variables(),
@@ -61,6 +61,7 @@ class ObjectsPlan:
         }
 
     def _offered(self, kind: str, desired: Sequence[Any], existing: object) -> bool:
+        """Whether there is anything to restore; a gap says so if the instance does not have this kind."""
         if desired and existing is None:
             self.gaps.append(Gap(f"{len(desired)} {kind}", self._why_not(kind)))
         return bool(desired) and existing is not None
@@ -72,34 +73,38 @@ class ObjectsPlan:
         projects = self._contents.projects or []
         if not self._offered("projects", projects, self._existing.team_projects):
             return DesiredStatePlan([], 0)
-        roles = {one.name: self._roles(one) for one in projects}
-        return plan_projects(self._client, roles, _NOTHING, find=self._found_project)
 
-    def _found_project(self, client: Resources, name: str) -> Project | None:
-        known = (self._existing.team_projects or {}).get(self._existing.project_id(name) or "")
-        return known or find_project(client, name)
+        def find(client: Resources, name: str) -> Project | None:
+            known = (self._existing.team_projects or {}).get(self._existing.project_id(name) or "")
+            return known or find_project(client, name)
+
+        roles = {project.name: self._roles(project) for project in projects}
+        return plan_projects(self._client, roles, _NOTHING, find=find)
 
     def _roles(self, project: ProjectEntry) -> dict[str, str]:
-        known = {one.email.lower() for one in self._existing.users or ()}
-        unknown = [one.email for one in project.members if one.email.lower() not in known]
+        known = {user.email.lower() for user in self._existing.users or ()}
+        unknown = [member.email for member in project.members if member.email.lower() not in known]
         if unknown:
             why = f"there is no user {', '.join(unknown)}, or this key may not see it; invite users first"
             self.gaps.append(Gap(f"{len(unknown)} members of project {project.name!r}", why))
-        return {one.email: one.role for one in project.members if one.role and one.email not in unknown}
+        members = (member for member in project.members if member.email not in unknown)
+        return {member.email: member.role for member in members if member.role}
 
     def _folders(self) -> DesiredStatePlan:
-        desired = [one for one in self._contents.projects or () if one.folders]
         if self._existing.team_projects is None:  # the gap for the projects includes them
             return DesiredStatePlan([], 0)
         changes, unchanged = [], 0
-        for one in desired:
-            project_id = self._existing.project_id(one.name)
+        for project in self._contents.projects or ():
+            if not project.folders:
+                continue
+            project_id = self._existing.project_id(project.name)
             existing = self._existing.folder_ids(project_id) if project_id else {}
-            missing = [path for path in one.folders if tuple(path) not in existing]
-            unchanged += len(one.folders) - len(missing)
+            missing = [path for path in project.folders if tuple(path) not in existing]
+            unchanged += len(project.folders) - len(missing)
             if missing:
-                perform = partial(_create_folders, project=one.name, paths=one.folders)
-                changes.append(DesiredStateChange("create", f"{one.name}: {len(missing)} folders", perform=perform))
+                perform = partial(_create_folders, project=project.name, paths=project.folders)
+                name = f"{project.name}: {len(missing)} folders"
+                changes.append(DesiredStateChange("create", name, perform=perform))
         refused = [gap for gap in self._existing.gaps if gap.what == "folders"]
         self.gaps += refused
         return DesiredStatePlan([] if refused else changes, unchanged)
@@ -108,13 +113,15 @@ class ObjectsPlan:
         variables = self._contents.variables or []
         if not self._offered("variables", variables, self._existing.variables):
             return DesiredStatePlan([], 0)
-        if self._existing.team_projects is None and (owned := [one for one in variables if one.project is not None]):
+        of_instance = [variable for variable in variables if variable.project is None]
+        if self._existing.team_projects is None and len(of_instance) < len(variables):
             # For the whole instance, one of them could replace a variable of the same key.
-            self.gaps.append(Gap(f"{len(owned)} variables of projects", self._why_not("projects")))
-            variables = [one for one in variables if one.project is None]
+            left_out = len(variables) - len(of_instance)
+            self.gaps.append(Gap(f"{left_out} variables of projects", self._why_not("projects")))
+            variables = of_instance
         changes, unchanged = [], 0
-        for project in sorted({one.project for one in variables}, key=str):
-            values = {one.key: one.value for one in variables if one.project == project}
+        for project in sorted({variable.project for variable in variables}, key=str):
+            values = {variable.key: variable.value for variable in variables if variable.project == project}
             if project is not None and self._existing.project_id(project) is None:
                 perform = partial(_write_variables, project=project, values=values)
                 changes.append(DesiredStateChange("create", f"{project}: {len(values)} variables", perform=perform))
@@ -122,32 +129,34 @@ class ObjectsPlan:
             project_id = None if project is None else self._existing.project_id(project)
             plan = plan_variables(self._client, values, _NOTHING, project_id=project_id)
             unchanged += plan.unchanged
-            changes += [replace(one, name=_label(project, one.name)) for one in plan.changes]
+            changes += [replace(change, name=_label(project, change.name)) for change in plan.changes]
         return DesiredStatePlan(changes, unchanged)
 
     def _credentials(self) -> DesiredStatePlan:
         desired = self._contents.credentials or []
         if not self._offered("credentials", desired, self._existing.credentials):
             return DesiredStatePlan([], 0)
-        existing = {(one.name, one.type) for one in self._existing.credentials or ()}
-        missing = {(one.name, one.type): one for one in desired if (one.name, one.type) not in existing}
-        self._note_equal_credentials(desired, missing.values())
-        changes = [change for one in missing.values() for change in self._stub(one)]
-        return DesiredStatePlan(changes, len({(one.name, one.type) for one in desired}) - len(missing))
+        existing = {(entry.name, entry.type) for entry in self._existing.credentials or ()}
+        wanted = {(entry.name, entry.type): entry for entry in desired}
+        missing = [entry for key, entry in wanted.items() if key not in existing]
+        self._note_equal_credentials(desired, missing)
+        changes = [change for entry in missing for change in self._stub(entry)]
+        return DesiredStatePlan(changes, len(wanted) - len(missing))
 
     def _note_equal_credentials(self, desired: Sequence[CredentialEntry], created: Iterable[CredentialEntry]) -> None:
         """Note which of several equal credentials are not created: workflows find them by name and type."""
-        shared = repeated((one.name, one.type) for one in desired)
-        there = {(one.project, one.name, one.type) for one in (*(self._existing.credentials or ()), *created)}
-        for one in desired:
-            if (one.name, one.type) in shared and (one.project, one.name, one.type) not in there:
-                place = f"of project {one.project!r}" if one.project else "of a personal project"
+        shared = repeated((entry.name, entry.type) for entry in desired)
+        existing = (*(self._existing.credentials or ()), *created)
+        places = {(entry.project, entry.name, entry.type) for entry in existing}
+        for entry in desired:
+            if (entry.name, entry.type) in shared and (entry.project, entry.name, entry.type) not in places:
+                place = f"of project {entry.project!r}" if entry.project else "of a personal project"
                 why = "the instance has or gets another one of this name and type; workflows could not tell them apart"
-                self.gaps.append(Gap(f"credential {one.name!r} {place}", why))
+                self.gaps.append(Gap(f"credential {entry.name!r} {place}", why))
 
     def _stub(self, entry: CredentialEntry) -> Iterator[DesiredStateChange]:
         try:
-            data = stub_of(self._client.credentials.get_schema(entry.type))
+            data = _stub_of(self._client.credentials.get_schema(entry.type))
         except ServiceNotFoundError:
             why = f"this instance does not know the type {entry.type}; install its community package first"
             self.gaps.append(Gap(f"credential {entry.name!r}", why))
@@ -161,14 +170,14 @@ class ObjectsPlan:
         desired = self._contents.data_tables or []
         if not self._offered("data tables", desired, self._existing.data_tables):
             return DesiredStatePlan([], 0)
-        places = ((_project_in(self._existing, one.project), one.name) for one in desired)
+        places = ((_project_in(self._existing, entry.project), entry.name) for entry in desired)
         equal = sorted(name for _, name in repeated(places))
         require(
             not equal,
             f"without team projects, several data tables of the backup would be named {', '.join(map(repr, equal))}; "
             "nothing was written, and the other objects can be selected",
         )
-        changes = [change for one in desired for change in self._table(one)]
+        changes = [change for entry in desired for change in self._table(entry)]
         return DesiredStatePlan(changes, len(desired) - len(changes))
 
     def _table(self, entry: TableEntry) -> Iterator[DesiredStateChange]:
@@ -178,8 +187,8 @@ class ObjectsPlan:
             table = _find_table(self._existing, entry, self._backup.tables)
             missing = missing_columns(table, entry.types) if table else []
         except ServiceInputError as error:
-            # The table can stay unchanged, but it cannot be restored.
-            yield DesiredStateChange("update", label, {"problem": str(error)}, partial(_refuse, message=str(error)))
+            # The table can stay unchanged, but it cannot be restored: no plan with a problem is carried out.
+            yield DesiredStateChange("update", label, {"problem": str(error)})
             return
         if table is None:
             self.planned["data table"].append(Entry(new_token(), entry.name))
@@ -197,10 +206,6 @@ def _project_in(existing: Inventory, name: str | None) -> str | None:
 
 def _label(project: str | None, name: str) -> str:
     return name if project is None else f"{project}/{name}"
-
-
-def _refuse(_client: Resources, message: str) -> None:
-    raise ServiceInputError(message)
 
 
 def _project_id(client: Resources, name: str | None) -> str | None:
@@ -225,19 +230,16 @@ def _create_stub(client: Resources, entry: CredentialEntry, data: Mapping[str, A
     client.credentials.create(entry.name, entry.type, data, project_id=_project_id(client, entry.project))
 
 
-def stub_of(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _stub_of(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return empty data that the service accepts for a credential: only the fields that its type requires."""
     properties = schema.get("properties") or {}
     required = [*(schema.get("required") or ()), *demanded({}, schema)]
-    return {str(name): _empty(properties.get(name) or {}) for name in required}
-
-
-def _empty(field: Mapping[str, Any]) -> Any:
-    if field.get("enum"):
-        return field["enum"][0]
-    return {"number": 0, "integer": 0, "boolean": False, "object": {}, "json": {}, "array": []}.get(
-        str(field.get("type")), ""
-    )
+    empty = {"number": 0, "integer": 0, "boolean": False, "object": {}, "json": {}, "array": []}
+    stub = {}
+    for name in required:
+        field = properties.get(name) or {}
+        stub[str(name)] = field["enum"][0] if field.get("enum") else empty.get(str(field.get("type")), "")
+    return stub
 
 
 def _find_table(existing: Inventory, entry: TableEntry, stored: Sequence[TableEntry]) -> DataTable | None:
@@ -246,13 +248,14 @@ def _find_table(existing: Inventory, entry: TableEntry, stored: Sequence[TableEn
     Personal projects of several users may have tables of the same name, which the ids tell apart.
     """
     project = _project_in(existing, entry.project)
-    tables = [one for (owner, _), one in (existing.data_tables or {}).items() if owner == project]
-    named = [one for one in tables if one.name == entry.name]
+    tables = [table for (owner, _), table in (existing.data_tables or {}).items() if owner == project]
+    named = [table for table in tables if table.name == entry.name]
     if entry.id is not None:  # otherwise a user has chosen the name
-        named = [one for one in named if not any(_is_same(one, other) for other in stored)]
-    found = [one for one in tables if _is_same(one, entry)] or named
-    require(len(found) < 2, f"there are several data tables {entry.name!r}: ids {', '.join(one.id for one in found)}")
-    return found[0] if found else None
+        named = [table for table in named if not any(_is_same(table, other) for other in stored)]
+    matching = [table for table in tables if _is_same(table, entry)] or named
+    ids = ", ".join(table.id for table in matching)
+    require(len(matching) < 2, f"there are several data tables {entry.name!r}: ids {ids}")
+    return matching[0] if matching else None
 
 
 def _is_same(table: DataTable, entry: TableEntry) -> bool:
@@ -268,10 +271,6 @@ def _write_table(client: Resources, backup: StoredBackup, entry: TableEntry) -> 
     else:
         add_columns(client, table, entry.types, missing_columns(table, entry.types))
     if hashed_rows(client, table, entry.types).sha256 != backup.sha256_of(entry):
-        _write_rows(client, client.data_tables.get(table.id), backup, entry)
-
-
-def _write_rows(client: Resources, table: DataTable, backup: StoredBackup, entry: TableEntry) -> None:
-    options = LoadOptions(mode="replace", allow_empty=True)  # the archive says how many rows there are
-    done = TableTarget(client, table).load(lambda _: backup.rows(entry), options)
-    require(done.rows == entry.rows, f"data table {entry.name!r} has {done.rows} rows, not {entry.rows}")
+        options = LoadOptions(mode="replace", allow_empty=True)  # the archive says how many rows there are
+        done = TableTarget(client, client.data_tables.get(table.id)).load(lambda _: backup.rows(entry), options)
+        require(done.rows == entry.rows, f"data table {entry.name!r} has {done.rows} rows, not {entry.rows}")

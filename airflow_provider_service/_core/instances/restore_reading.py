@@ -1,13 +1,12 @@
 """Read a backup completely, and refuse it unless everything in it is valid, before anything is written.
 
-The part of a backup to restore, and the names of its objects in the target instance.
+A scope then selects the part of it to restore, and gives its objects the names of the target instance.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import logging
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -41,6 +40,8 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.rows.source_rows import SourceRow
 
 
+#: The kinds that can be selected; projects come with their members and folders.
+KINDS = ("tags", "projects", "variables", "credentials", "data_tables", WORKFLOWS)
 #: Fields that a restored workflow loses if the backup lacks them.
 REMOVED = ("description", "pinData")
 Model = TypeVar("Model", bound=BaseModel)
@@ -48,16 +49,20 @@ Model = TypeVar("Model", bound=BaseModel)
 
 @dataclass(frozen=True)
 class StoredWorkflow:
-    """A workflow of a backup."""
+    """A workflow of a backup.
 
-    id: str | None
+    Its name is unique: the name that it had, followed by its id if others have the same one. An instance without the id
+    finds and creates it under this name.
+    """
+
+    id: str | None  #: The id that it had; None to find it only by its name.
     name: str
-    definition: Mapping[str, Any]
-    draft: Mapping[str, Any] | None
-    project: str | None
+    definition: Mapping[str, Any]  #: The version that runs.
+    draft: Mapping[str, Any] | None  #: Its draft, if that differs.
+    project: str | None  #: Name of its team project.
 
     def source(self, *, is_known: bool) -> Source:
-        """Return the definition to deploy."""
+        """Return the definition to deploy, to an instance that has a workflow with its id or not."""
         place = f"workflow {self.id or self.name} of the backup"
         return Source(self._named(self.definition, is_known), place, self.name, removes=REMOVED)
 
@@ -73,11 +78,11 @@ class StoredWorkflow:
 class StoredBackup:
     """A backup that has been checked completely."""
 
-    archive: ArchiveReader
+    archive: ArchiveReader  #: Open, for the rows.
     contents: Contents
     workflows: Mapping[str, StoredWorkflow]
-    tables: Sequence[TableEntry]
-    scope: str = ""
+    tables: Sequence[TableEntry]  #: All tables of the archive, even if only some are restored, or under new names.
+    scope: str = ""  #: The selected part of the archive and its new names; empty for the whole archive as it is.
 
     @property
     def digest(self) -> str:
@@ -91,7 +96,6 @@ class StoredBackup:
             yield from JsonLinesFormat().read(file)
 
     def sha256_of(self, table: TableEntry) -> str:
-        """Return the SHA-256 of the rows of a table."""
         return str(self.archive.manifest["members"][table.file]["sha256"])
 
 
@@ -111,27 +115,28 @@ def read_backup(archive: ArchiveReader) -> StoredBackup:
     contents = _model(Contents, archive, CONTENTS)
     entries = [_model(WorkflowEntry, archive, name) for name in archive.names(WORKFLOWS)]
     tables = contents.data_tables or []
-    _require_same("tables", [one.file for one in tables], archive.names(TABLES))
+    _require_same("tables", [table.file for table in tables], archive.names(TABLES))
     expected = {CONTENTS, *archive.names(WORKFLOWS), *archive.names(TABLES)}
-    _require_same("members", sorted(expected), sorted(archive.manifest["members"]))
-    require(not repeated(one.id for one in entries), "the archive cannot be restored: a workflow is in it twice")
-    backup = StoredBackup(archive, contents, {one.name: one for one in _told_apart(entries)}, tables)
-    twice = sorted({name for _, name in repeated((one.project, one.name) for one in tables)})
+    _require_same("members", expected, archive.manifest["members"])
+    require(not repeated(entry.id for entry in entries), "the archive cannot be restored: a workflow is in it twice")
+    for entry in entries:
+        problem = problem_of_workflow(entry)
+        require(not problem, f"the archive cannot be restored: workflow {entry.id}: {problem}; nothing was written")
+    names = distinct_names({entry.id: str(entry.definition["name"]) for entry in entries})
+    workflows = {
+        names[entry.id]: StoredWorkflow(entry.id, names[entry.id], entry.definition, entry.draft, entry.project)
+        for entry in entries
+    }
+    backup = StoredBackup(archive, contents, workflows, tables)
+    twice = sorted({name for _, name in repeated((table.project, table.name) for table in tables)})
     require(not twice, f"the archive cannot be restored: it has data tables of the same name: {twice}")
-    keys = sorted({key for _, key in repeated((one.project, one.key) for one in contents.variables or ())})
+    keys = sorted(
+        {key for _, key in repeated((variable.project, variable.key) for variable in contents.variables or ())}
+    )
     require(not keys, f"the archive cannot be restored: it has variables of the same key in one project: {keys}")
     for table in tables:
         _check_rows(backup, table)
     return backup
-
-
-def _told_apart(entries: Sequence[WorkflowEntry]) -> Iterator[StoredWorkflow]:
-    for one in entries:
-        problem = problem_of_workflow(one)
-        require(not problem, f"the archive cannot be restored: workflow {one.id}: {problem}; nothing was written")
-    names = distinct_names({one.id: str(one.definition["name"]) for one in entries})
-    for one in entries:
-        yield StoredWorkflow(one.id, names[one.id], one.definition, one.draft, one.project)
 
 
 def problem_of_workflow(entry: WorkflowEntry) -> str | None:
@@ -146,7 +151,7 @@ def problem_of_workflow(entry: WorkflowEntry) -> str | None:
 
 
 def problem_of_table(name: str, columns: Any) -> str | None:
-    """Return why a data table cannot be restored, in words; None if it can be."""
+    """Return why a data table with these columns, as for ``types_by_name``, cannot be restored; None if it can be."""
     if not name.strip():
         return "it has no name"
     try:
@@ -172,21 +177,15 @@ def _model(kind: type[Model], archive: ArchiveReader, name: str) -> Model:
         return kind.model_validate(archive.read_json(name))
     except ValidationError as error:
         # The message of the validation would show values, which may be confidential.
-        places = ", ".join(".".join(map(str, one["loc"])) or "itself" for one in error.errors()[:5])
+        places = ", ".join(".".join(map(str, problem["loc"])) or "itself" for problem in error.errors()[:5])
         raise ServiceInputError(
             f"the archive cannot be restored: {name} does not have the form of a backup: {places}; nothing was written"
         ) from None
 
 
-def _require_same(what: str, one: Sequence[str], other: Sequence[str]) -> None:
-    is_same = sorted(one) == sorted(other)
+def _require_same(what: str, names: Iterable[str], listed: Iterable[str]) -> None:
+    is_same = sorted(names) == sorted(listed)
     require(is_same, f"the archive cannot be restored: its lists of {what} do not agree; nothing was written")
-
-
-log = logging.getLogger(__name__)
-
-#: The kinds that can be selected; projects come with their members and folders.
-KINDS = ("tags", "projects", "variables", "credentials", "data_tables", WORKFLOWS)
 
 
 @dataclass(frozen=True)
@@ -199,11 +198,10 @@ class RestoreScope:
 
     @classmethod
     def read(cls, kinds: object, names: object, mapping: InstanceMapping) -> RestoreScope:
-        """Read the scope from arguments."""
-        wanted, named = _selection("kinds", kinds), _selection("names", names)
-        for one in wanted or ():
-            require_choice("each of kinds", one, KINDS)
-        return cls(wanted, named, mapping)
+        selected = _selection("kinds", kinds), _selection("names", names)
+        for kind in selected[0] or ():
+            require_choice("each of kinds", kind, KINDS)
+        return cls(*selected, mapping)
 
     def of(self, backup: StoredBackup) -> StoredBackup:
         """Return the part of a backup to restore, with its new names."""
@@ -213,26 +211,30 @@ class RestoreScope:
         return replace(self._renamed(self._selected(backup)), scope=scope)
 
     def _selected(self, backup: StoredBackup) -> StoredBackup:
-        kinds, found = self.kinds or KINDS, set[str]()
+        kinds, matched = self.kinds or KINDS, set[str]()
 
-        def keeps(kind: str, *own: str) -> bool:
+        def selects(kind: str, *names: str) -> bool:
             if kind not in kinds or self.names is None:
                 return kind in kinds
-            hits = {*self.names} & {*own}
-            found.update(hits)
-            return bool(hits)
+            matches = {*self.names} & {*names}
+            matched.update(matches)
+            return bool(matches)
 
         held = {kind: getattr(backup.contents, kind) for kind in KINDS if kind != WORKFLOWS}
         absent = [kind for kind in self.kinds or () if kind in held and held[kind] is None]
         require(not absent, f"the backup holds none of the kinds {', '.join(absent)}; nothing was written")
         contents = {
-            kind: None if many is None else [one for one in many if keeps(kind, _name(one))]
-            for kind, many in held.items()
+            kind: None
+            if entries is None
+            else [entry for entry in entries if selects(kind, str(getattr(entry, "key", None) or entry.name))]
+            for kind, entries in held.items()
         }
         workflows = {
-            name: one for name, one in backup.workflows.items() if keeps(WORKFLOWS, name, str(one.definition["name"]))
+            name: workflow
+            for name, workflow in backup.workflows.items()
+            if selects(WORKFLOWS, name, str(workflow.definition["name"]))
         }
-        missing = [repr(name) for name in dict.fromkeys(self.names or ()) if name not in found]
+        missing = [repr(name) for name in dict.fromkeys(self.names or ()) if name not in matched]
         require(
             not missing,
             f"the backup holds no {', '.join(missing)} of the kinds {', '.join(kinds)}; nothing was written",
@@ -240,73 +242,66 @@ class RestoreScope:
         return replace(backup, contents=backup.contents.model_copy(update=contents), workflows=workflows)
 
     def _renamed(self, backup: StoredBackup) -> StoredBackup:
-        names = MappedNames(self.mapping, {one.id: name for name, one in backup.workflows.items() if one.id})
+        by_id = {workflow.id: name for name, workflow in backup.workflows.items() if workflow.id}
+        names = MappedNames(self.mapping, by_id)
         contents = _renamed_contents(names, backup.contents)
-        workflows = [_renamed_workflow(names, one) for one in backup.workflows.values()]
+        workflows = [_renamed_workflow(names, workflow) for workflow in backup.workflows.values()]
         names.log_unused()
         problems = [*names.problems, *_collisions(contents, workflows)]
         if problems:
             raise ServiceInputError(f"the backup cannot be restored, and nothing was written: {'; '.join(problems)}")
-        return replace(backup, contents=contents, workflows={one.name: one for one in workflows})
+        return replace(backup, contents=contents, workflows={workflow.name: workflow for workflow in workflows})
 
 
-def _selection(argument: str, given: object) -> list[str] | None:
-    if given is None:
+def _selection(argument: str, value: object) -> list[str] | None:
+    if value is None:
         return None
-    texts = as_texts(argument, given)
+    texts = as_texts(argument, value)
     require(texts, f"{argument} must not be an empty list; None restores everything")
     return texts
 
 
-def _name(entry: Any) -> str:
-    return str(getattr(entry, "key", None) or entry.name)
-
-
 def _renamed_contents(names: MappedNames, contents: Contents) -> Contents:
-    def project(one: Any) -> dict[str, Any]:
-        return {"project": one.project and names.name("projects", one.project)}
+    def copies(kind: str) -> list[Any] | None:
+        entries = getattr(contents, kind)
+        return None if entries is None else [renamed(kind, entry) for entry in entries]
 
-    def named(kind: str, one: Any) -> dict[str, Any]:
-        return {"name": names.name(kind, one.name)}
+    def renamed(kind: str, entry: Any) -> Any:
+        new: dict[str, str | None] = {}
+        if kind != "variables":
+            new["name"] = names.name(kind, entry.name)
+        if kind != "projects":
+            new["project"] = entry.project and names.name("projects", entry.project)
+        if kind == "data_tables" and new != {"name": entry.name, "project": entry.project}:
+            new["id"] = None  # it may belong to the table with the old name, or of the old project
+        return entry.model_copy(update=new)
 
-    def table(one: TableEntry) -> dict[str, Any]:
-        new = named("data_tables", one) | project(one)
-        # Its id may belong to the table with the old name, or of the old project.
-        return new if new == {"name": one.name, "project": one.project} else {**new, "id": None}
-
-    def copies(many: Iterable[Any] | None, changes: Any) -> list[Any] | None:
-        return None if many is None else [one.model_copy(update=changes(one)) for one in many]
-
-    changed = {
-        "tags": [TagEntry(name=name) for name in sorted({names.name("tags", one.name) for one in contents.tags})],
-        "projects": copies(contents.projects, lambda one: named("projects", one)),
-        "variables": copies(contents.variables, project),
-        "credentials": copies(contents.credentials, lambda one: named("credentials", one) | project(one)),
-        "data_tables": copies(contents.data_tables, table),
-    }
+    tags = sorted({names.name("tags", tag.name) for tag in contents.tags})
+    kinds = ("projects", "variables", "credentials", "data_tables")
+    changed = {"tags": [TagEntry(name=name) for name in tags], **{kind: copies(kind) for kind in kinds}}
     return contents.model_copy(update=changed)
 
 
-def _renamed_workflow(names: MappedNames, one: StoredWorkflow) -> StoredWorkflow:
-    new = names.name(WORKFLOWS, one.name)
+def _renamed_workflow(names: MappedNames, workflow: StoredWorkflow) -> StoredWorkflow:
+    new = names.name(WORKFLOWS, workflow.name)
     changed = replace(
-        one,
-        definition=names.definition(one.name, one.definition),
-        draft=one.draft and names.definition(one.name, one.draft, may_lack=True),
-        project=one.project and names.name("projects", one.project),
+        workflow,
+        definition=names.definition(workflow.name, workflow.definition),
+        draft=workflow.draft and names.definition(workflow.name, workflow.draft, may_lack=True),
+        project=workflow.project and names.name("projects", workflow.project),
     )
     # Its id may belong to the workflow with the old name.
-    return changed if new == one.name else replace(changed, id=None, name=new)
+    return changed if new == workflow.name else replace(changed, id=None, name=new)
 
 
 def _collisions(contents: Contents, workflows: Sequence[StoredWorkflow]) -> Iterator[str]:
     """Yield why new names are refused: several objects that need distinct names would get the same one."""
     named: Mapping[str, Iterable[tuple[str | None, str]]] = {
-        "projects": ((None, one.name) for one in contents.projects or ()),
-        "variables": ((one.project, one.key) for one in contents.variables or ()),
-        "data tables": ((one.project, one.name) for one in contents.data_tables or ()),
-        "workflows": ((None, one.name) for one in workflows),
+        "projects": ((None, project.name) for project in contents.projects or ()),
+        "variables": ((variable.project, variable.key) for variable in contents.variables or ()),
+        "data tables": ((table.project, table.name) for table in contents.data_tables or ()),
+        "workflows": ((None, workflow.name) for workflow in workflows),
     }
-    for kind, many in named.items():
-        for _, name in sorted(repeated(many), key=str):
+    for kind, names in named.items():
+        for _, name in sorted(repeated(names), key=str):
             yield f"several {kind} of the backup would be named {name!r}"

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.models import Workflow
 
 _NAME = "Airflow: restore of the backup "
-_DIGEST_CHARS = 16
 _WORDS = (
     "Airflow restores a backup into this instance, and deletes this workflow at the end. If the task has failed, run "
     "it again. Delete this workflow only if you give up that restore."
@@ -27,25 +26,23 @@ _WORDS = (
 
 
 def is_record(workflow: Workflow) -> bool:
-    """Whether a workflow is the record of a restore."""
     return workflow.name.startswith(_NAME)
 
 
 class Record:
-    """The record of one restore in one instance."""
+    """The record of one restore in one instance; the digest is that of the contents of the backup."""
 
     def __init__(self, client: Resources, digest: str) -> None:
-        self._client, self._name = client, _NAME + digest[:_DIGEST_CHARS]
+        self._client, self._name = client, _NAME + digest[:16]
 
     def read(self) -> Mapping[str, Sequence[str]] | None:
         """Return the names of the objects to create or change, by kind; None if no restore has begun."""
-        found = self._found()
-        if not found:
+        records = self._records()
+        if not records:
             return None
         try:
             # The first one was written before anything was changed.
-            oldest = min(found, key=lambda one: str(one.created_at))
-            begun = note_data(oldest)
+            begun = note_data(min(records, key=lambda record: str(record.created_at)))
             return {str(kind): [str(name) for name in names] for kind, names in begun.items()}
         except (AttributeError, TypeError, ValueError):
             raise ServiceInputError(
@@ -55,15 +52,14 @@ class Record:
 
     def write(self, begun: Mapping[str, Sequence[str]]) -> None:
         """Record the objects to create or change, before anything is changed."""
-        note = note_node(_WORDS, dict(begun))
-        self._client.workflows.create(self._name, [note], {}, {})
+        self._client.workflows.create(self._name, [note_node(_WORDS, dict(begun))], {}, {})
 
     def delete(self) -> None:
         """Delete the record: the restore is complete. Safe to repeat."""
         writer = Writer(self._client)
-        for one in self._found():
-            writer.delete(one.id)
+        for record in self._records():
+            writer.delete(record.id)
 
-    def _found(self) -> list[Workflow]:
+    def _records(self) -> list[Workflow]:
         listed = self._client.workflows.list(name=self._name)
-        return [one for one in listed if one.name == self._name and not one.is_archived]
+        return [workflow for workflow in listed if workflow.name == self._name and not workflow.is_archived]

@@ -16,9 +16,9 @@ the order is the machinery.
 first change, a workflow is read again: if somebody has changed it since the plan, the deployment fails, because it and
 its rollback would undo that.
 
-**Rolling back** (``Rollback.go``). In a command, no further signal ends it. The workflows that were changed come first, in
-reverse order, so that a caller never calls a missing one. Each is unarchived or deactivated, then gets back the version that ran, its
-draft and its tags; then it is read once more and compared. The service may refuse to activate
+**Rolling back** (``Rollback.go``). In a command, no further signal ends it. The workflows that were changed come first,
+in reverse order, so that a caller never calls a missing one. Each is unarchived or deactivated, then gets back the
+version that ran, its draft and its tags; then it is read once more and compared. The service may refuse to activate
 
 - a caller before the workflows that it calls are active again: all that are refused are tried again after the others;
 - a workflow whose webhook a new workflow has taken: they are tried again after the new ones are deleted, with pauses.
