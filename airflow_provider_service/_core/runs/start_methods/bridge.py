@@ -49,7 +49,7 @@ from airflow_provider_service.client._execution_data import (
 )
 from airflow_provider_service.client._http.start_answers import is_refusal
 from airflow_provider_service.client._values import shown
-from airflow_provider_service.client.models import Execution
+from airflow_provider_service.client.resources._executions import Execution
 from airflow_provider_service.links.service import execution_url
 
 if TYPE_CHECKING:

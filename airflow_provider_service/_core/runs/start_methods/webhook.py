@@ -29,7 +29,6 @@ from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._http.start_answers import checked_headers, is_refusal
 from airflow_provider_service.client._models import WebhookAnswer, WebhookTrigger
 from airflow_provider_service.client._values import one_line
-from airflow_provider_service.client.models import WebhookAnswer, WebhookTrigger
 from airflow_provider_service.client.resources._webhooks import checked_files, checked_payload, filled_path
 
 if TYPE_CHECKING:
