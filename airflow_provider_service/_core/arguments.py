@@ -45,11 +45,13 @@ SourceControlDirection = Literal["pull", "push"]
 #: Whether there must be changes, or none.
 SourceControlState = Literal["changed", "unchanged"]
 
-#: Defaults of a wait, in seconds: its timeout, the time between two polls, and for how long polls may keep failing.
+#: Default of ``timeout``: a wait ends after a day.
 DAY_SECONDS = 86_400.0
+#: Default of ``poll_interval``, the time between two polls.
 POLL_SECONDS = 10.0
 #: The shortest time between two polls: a shorter one would only burden the service.
 LEAST_POLL_SECONDS = 0.05
+#: Default of ``fault_tolerance``: for how long polls may keep failing before the task fails.
 FAULT_TOLERANCE_SECONDS = 300.0
 #: Pause between two polls while polls fail, if the interval is longer.
 FAULT_PAUSE_SECONDS = 10.0

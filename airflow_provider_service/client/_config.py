@@ -14,7 +14,7 @@ from airflow_provider_service.client.errors import ServiceConfigError
 DEFAULT_KEY_HEADER = "X-SERVICE-API-KEY"
 
 #: The longest time that can be set, in seconds: one day. Sockets and clocks fail with far longer times.
-MAX_SECONDS = 86_400.0
+MAX_SETTING_SECONDS = 86_400.0
 
 _API_ROOT = re.compile(r"/api/v(?P<version>\d{1,2})$")
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -66,9 +66,9 @@ class ServiceConfig(BaseModel):
     api_version: int = Field(1, ge=1, le=99)
     mcp_api_key: SecretStr | None = None
     webhook_base_url: str | None = None
-    timeout: float = Field(30.0, gt=0, le=MAX_SECONDS)
-    connect_timeout: float = Field(5.0, gt=0, le=MAX_SECONDS)
-    retry_deadline: float = Field(60.0, ge=0, le=MAX_SECONDS)
+    timeout: float = Field(30.0, gt=0, le=MAX_SETTING_SECONDS)
+    connect_timeout: float = Field(5.0, gt=0, le=MAX_SETTING_SECONDS)
+    retry_deadline: float = Field(60.0, ge=0, le=MAX_SETTING_SECONDS)
     verify: bool | str = True
     cert: str | tuple[str, str] | None = None
     proxies: dict[str, SecretStr] | None = None  # an address can hold a password

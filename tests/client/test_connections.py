@@ -233,7 +233,7 @@ def test_connections_are_kept_for_as_long_as_the_server_certainly_keeps_them(set
 
 
 def test_a_connection_without_a_deadline_works_however_long_the_process_has_run(set_clock: SetClock) -> None:
-    set_clock.advance(2 * connections.MAX_SECONDS)
+    set_clock.advance(2 * connections.MAX_SOCKET_SECONDS)
     with TinyServer(answer(TAG)) as tiny, requests.Session() as session:
         session.mount("http://", connections.TimedAdapter())
 

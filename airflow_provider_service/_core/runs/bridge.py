@@ -47,7 +47,7 @@ SCOPES = (
 )
 _LAST = datetime.max.replace(tzinfo=UTC)
 
-#: Increases with every change of this module; an older bridge is updated, a newer one is left as it is.
+# Increases with every change of this module; an older bridge is updated, a newer one is left as it is.
 VERSION = 1
 NAME = "Airflow bridge"
 TAG = "airflow-bridge"

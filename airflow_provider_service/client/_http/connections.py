@@ -34,10 +34,10 @@ from airflow_provider_service.client._http.redaction import HiddenText
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-# The server closes idle connections after about 6 s; a request must not be sent just then.
+#: The server closes idle connections after about 6 s; a request must not be sent just then.
 REUSE_CONNECTION_SECONDS = 4.0
-# The longest timeout that sockets accept, about 23 days.
-MAX_SECONDS = 2_000_000.0
+#: The longest timeout that sockets accept, about 23 days.
+MAX_SOCKET_SECONDS = 2_000_000.0
 _SENT_AT_ONCE = 256 * 1024
 # The operating system asks the other side for a sign of life after a minute, and gives it up after another. A call can
 # last as long as a run, which would otherwise not end if the server lost power, or if a firewall forgot the connection.
@@ -50,7 +50,7 @@ class Deadline:
     """The moment, some seconds from now, by which something must have ended."""
 
     def __init__(self, seconds: float) -> None:
-        self.seconds = min(seconds, MAX_SECONDS)
+        self.seconds = min(seconds, MAX_SOCKET_SECONDS)
         self._end = clock().monotonic() + self.seconds
 
     def left(self) -> float:
@@ -65,7 +65,7 @@ _deadline: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 
 def _current_deadline() -> Deadline:
-    return _deadline.get() or Deadline(MAX_SECONDS)
+    return _deadline.get() or Deadline(MAX_SOCKET_SECONDS)
 
 
 @contextmanager
@@ -127,7 +127,7 @@ class _TimedConnection(HTTPConnection):
         call = _current_deadline()
         self._was_made = False
         try:
-            with ending_by(Deadline(min(self.timeout or MAX_SECONDS, call.left()))):
+            with ending_by(Deadline(min(self.timeout or MAX_SOCKET_SECONDS, call.left()))):
                 super().connect()
         except TimeoutError:
             raise ConnectTimeoutError(self, f"no connection within {self.timeout:g} s") from None

@@ -43,6 +43,7 @@ from airflow_provider_service.client._values import is_too_deep, one_line
 
 log = logging.getLogger(__name__)
 
+#: Redirects that one call follows at most.
 MAX_REDIRECTS = 10
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _READ_AT_ONCE = 64 * 1024

@@ -15,9 +15,9 @@ from airflow_provider_service.client.errors import ServiceAnswerTooLargeError, S
 
 Fetch = Callable[[dict[str, Any]], Any]
 
-# A filter of the server can empty a page, or several in a row, but not an endless number of them.
+#: A filter of the server can empty a page, or several in a row, but not an endless number of them.
 MAX_EMPTY_PAGES = 100
-# Far beyond any real list: 62 million items in pages of the default size.
+#: Far beyond any real list: 62 million items in pages of the default size.
 MAX_PAGES = 250_000
 
 

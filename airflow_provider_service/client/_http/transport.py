@@ -35,14 +35,15 @@ from airflow_provider_service.client.errors import ServiceApiError, ServiceConfi
 
 log = logging.getLogger(__name__)
 
+#: The longest pause between two tries of a call, even if the service asks for more by ``Retry-After``.
 MAX_RETRY_AFTER = 120.0
-# A workflow goes live shortly after it is activated; if it is not live by then, it is not active.
+#: A workflow goes live shortly after it is activated; if it is not live by then, it is not active.
 LIVE_SECONDS = 15.0
 MCP_PATH = "/mcp-server/http"
 # Methods that, when repeated, leave the server in the same state as a single call.
 _REPEATABLE_METHODS = frozenset({"GET", "PUT", "DELETE"})
 
-# An error that is normal for a moment is worth a line only if it lasts longer than this.
+#: An error that is normal for a moment is worth a line only if it lasts longer than this.
 QUIET_TRIES = 3
 _exponential_jitter = wait_random_exponential(multiplier=0.5, max=20)
 
