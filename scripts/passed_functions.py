@@ -115,6 +115,19 @@ def deployment(_: SimulatedService, number: int) -> Any:
     return ServiceCreateOrUpdateWorkflowOperator(task_id="deploy", definition=definition, activate=True)
 
 
+def deployment_of_two(_: SimulatedService, number: int) -> Any:
+    """A task that creates two workflows from a folder."""
+    from airflow_provider_service.operators.instances import ServiceDeployWorkflowsOperator
+    from airflow_provider_service.simulator import _samples as samples
+
+    folder = Path(tempfile.mkdtemp(dir=os.environ["AIRFLOW_HOME"]))
+    for name in (f"First {number}", f"Second {number}"):
+        begin = samples.trigger("webhook", name.replace(" ", ""))
+        definition = samples.scripted_workflow(name, begin, seconds=0, output=None, error=None)
+        (folder / f"{name}.json").write_text(json.dumps(definition))
+    return ServiceDeployWorkflowsOperator(task_id="deploy", source=str(folder))
+
+
 def refused_call(_: SimulatedService, number: int) -> Any:
     """A task that names a workflow which does not exist."""
     from airflow_provider_service.operators.workflows import ServiceActivateWorkflowOperator
@@ -126,6 +139,7 @@ TASKS: dict[str, Callable[[SimulatedService, int], Any]] = {
     "deferred run with output": deferred_run,
     "upsert": upsert,
     "deployment": deployment,
+    "deployment of two workflows": deployment_of_two,
     "refused call": refused_call,
 }
 

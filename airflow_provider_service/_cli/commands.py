@@ -269,7 +269,7 @@ def parser() -> argparse.ArgumentParser:
     subparsers = of_all.add_subparsers(required=True, metavar="COMMAND")
     for command in COMMANDS:
         own = subparsers.add_parser(command.name, help=command.help, description=command.help, epilog=command.statuses)
-        own.set_defaults(command=(command.module, command.name))
+        own.set_defaults(module=command.module, command=command.name)
         for flags, settings in (*command.options, *_SHARED):
             own.add_argument(*flags, **settings)
     return of_all
@@ -280,8 +280,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from airflow_provider_service._cli.performing import perform
 
     parsed = parser().parse_args(arguments)
-    module, name = parsed.command
-    return perform(module, name, parsed)
+    return perform(parsed.module, parsed.command, parsed)
 
 
 def _end(module: str, name: str, arguments: argparse.Namespace) -> None:

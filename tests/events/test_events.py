@@ -189,7 +189,7 @@ async def test_an_execution_that_cannot_be_read_hides_no_other(
     for _ in range(3):  # so that they are older than what every poll reads again
         simulator.start_execution(other, status="success")
         await polled(simulator)
-    simulator.inject("status", times=None, path=f"/executions/{unreadable}$", status=500)
+    simulator.inject("status", times=None, path=f"/executions/{unreadable}$", status=503)
 
     for one in (unreadable, readable, theirs):
         simulator.finish_execution(one)

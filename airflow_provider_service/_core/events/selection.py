@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_service._core.arguments import as_texts, require, require_flag, text_or_texts
 from airflow_provider_service._core.references import PROJECT, TAG, tag_name_in, workflows_with_tag
-from airflow_provider_service._core.waits.watch import FaultTolerance
 from airflow_provider_service.client._lookup import get_workflow
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.events.finished_executions import Snapshot, Workflows
+    from airflow_provider_service._core.waits.watch import FaultTolerance
     from airflow_provider_service.client import ServiceClient
 
 
