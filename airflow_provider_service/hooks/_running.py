@@ -86,6 +86,7 @@ def run_once(
     if wanted is not None:
         wanted.require_in(request)
     workflow_id = request.workflow.id
+    context = context or None
     if context is None:
         with suppress(RuntimeError, AirflowException):  # Airflow 3 and 2, outside of a task
             context = get_current_context()

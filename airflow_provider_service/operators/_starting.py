@@ -248,10 +248,10 @@ class EndingTask:
         if in_signal and _interrupts_a_request():
             log.info("The task was killed; its execution keeps running until Airflow can be asked who ended the task")
             return None
-        if self._answer is None:
-            # In a thread, since the supervisor, its API server or its database may be slow to answer.
-            self._answer = in_background(ask, self._ti, self._start.attempt, name="service-end")
         try:
+            if self._answer is None:
+                # In a thread, since the supervisor, its API server or its database may be slow to answer.
+                self._answer = in_background(ask, self._ti, self._start.attempt, name="service-end")
             now = self._answer.result(ASKING_SECONDS_IN_A_SIGNAL if in_signal else ASKING_SECONDS)
         except TimeoutError as error:
             if in_signal and self._attempts_left:
