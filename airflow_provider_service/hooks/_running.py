@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
 
 
+__all__ = ["HookExecutions"]
+
 #: How long a key identifies a run outside of a task.
 KEY_LIFETIME = timedelta(days=1)
 _MAX_NAMED_NODES = 20

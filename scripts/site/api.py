@@ -38,7 +38,7 @@ def api_pages() -> dict[str, list[ApiPage]]:
     }
     pages = {title: [ApiPage(_short(one), _short(one), [one]) for one in modules] for title, modules in groups.items()}
     for page in pages["Hook"]:
-        page.modules.extend(f"{PACKAGE}.hooks.{one}" for one in ("_executions", "_data_tables"))
+        page.modules.extend(f"{PACKAGE}.hooks.{one}" for one in ("_running", "_data_tables"))
     pages["Shared by operators"] = [
         *(ApiPage(_short(one), _short(one), [one]) for one in RESULTS),
         ApiPage("transfers.loading", "transfers.loading", [f"{PACKAGE}.transfers._loading"]),
