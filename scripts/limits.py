@@ -20,7 +20,7 @@ PACKAGE = ROOT / "airflow_provider_service"
 PAGE = ROOT / "docs" / "limits.md"
 #: The files of each section; a file belongs to the first section that names it or its folder.
 SECTIONS = {
-    "Stopping": ("_core/waits/stop.py", "operators/_starting.py"),
+    "Stopping": ("_core/waits/stop.py",),
     "Starting": ("_core/runs", "hooks/_running.py"),
     "Waiting": ("_core/waits", "_core/events", "triggers", "sensors", "operators/_waiting.py"),
     "Defaults of arguments": ("_core/arguments.py",),

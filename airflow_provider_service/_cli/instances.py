@@ -14,7 +14,7 @@ from airflow_provider_service._cli.deploying import (
     workflows_page,
 )
 from airflow_provider_service._cli.performing import DONE, FAILED, connected
-from airflow_provider_service._core.object_storage import require_place
+from airflow_provider_service._core.object_storage import exists, require_place
 from airflow_provider_service._core.reports.files import write_report
 from airflow_provider_service.client._clock import clock
 
@@ -56,7 +56,6 @@ def perform_backup(screen: Screen, arguments: argparse.Namespace) -> int:
     from airflow_provider_service._core.instances.backup import write_backup
     from airflow_provider_service._core.instances.backup_archive import require_archive
     from airflow_provider_service._core.instances.restore import backup_report
-    from airflow_provider_service._core.object_storage import exists
 
     check_arguments(arguments)
     with checking(arguments):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_service._cli.screen import DeclinedError, Screen, UsageError, require_text
 from airflow_provider_service._core.instances.rollback import is_rolling_back
-from airflow_provider_service.client.errors import ServiceConfigError
+from airflow_provider_service.client.errors import ServiceConfigError, ServiceError
 
 if TYPE_CHECKING:
     from airflow_provider_service.hooks.service import ServiceHook
@@ -85,8 +85,6 @@ def _interruptible(screen: Screen) -> Iterator[None]:
 
 def _failed(screen: Screen, error: Exception, status: int) -> int:
     from airflow.providers.common.compat.sdk import AirflowException
-
-    from airflow_provider_service.client.errors import ServiceError
 
     is_ours = isinstance(error, (ServiceError, AirflowException, UsageError, DeclinedError, InterruptedError))
     text = str(error) if is_ours else f"{type(error).__name__}: {error} (--verbose shows more)"

@@ -16,7 +16,7 @@ from airflow_provider_service._cli.performing import DONE, FAILED, connected
 from airflow_provider_service._cli.screen import UsageError, require_text
 from airflow_provider_service._core.arguments import FAULT_TOLERANCE_SECONDS, LEAST_POLL_SECONDS
 from airflow_provider_service._core.references import PROJECT, WORKFLOW
-from airflow_provider_service._core.runs.output import NodeLog
+from airflow_provider_service._core.runs.output import NodeLog, WantedOutput, read_to_show
 from airflow_provider_service._core.text_table import cut
 from airflow_provider_service._core.waits.watch import Wait, poll_here
 from airflow_provider_service.client._clock import clock
@@ -24,7 +24,6 @@ from airflow_provider_service.client._clock import clock
 if TYPE_CHECKING:
     from airflow_provider_service._cli.screen import Screen
     from airflow_provider_service._core.arguments import ReturnOutput
-    from airflow_provider_service._core.runs.output import WantedOutput
     from airflow_provider_service._core.waits.outcome import Outcome
     from airflow_provider_service.client import ServiceClient
     from airflow_provider_service.client._execution_data import NodeRun
@@ -73,8 +72,6 @@ def perform_run(screen: Screen, arguments: argparse.Namespace) -> int:
 
 
 def _wanted(arguments: argparse.Namespace) -> WantedOutput | None:
-    from airflow_provider_service._core.runs.output import WantedOutput
-
     for name in ("run_key", "trigger_node", "webhook_conn_id", "output", "output_path"):
         require_text(name, getattr(arguments, name))
     if arguments.output_path is not None and arguments.output is None:
@@ -160,7 +157,6 @@ def _follow(client: ServiceClient, wait: Wait, lines: NodeLines) -> Outcome:
 
 def perform_logs(screen: Screen, arguments: argparse.Namespace) -> int:
     """Show the nodes that have run; with ``--follow``, continue until the execution has ended."""
-    from airflow_provider_service._core.runs.output import read_to_show
     from airflow_provider_service.client._execution_data import read_state
 
     with connected(screen, arguments.conn_id, arguments.uri) as hook:

@@ -1,35 +1,18 @@
 """Base class for operators that start an execution once per task run, and stop it if the task is ended early.
 
-What Airflow says about who ended a task, and what follows from that, is in ``_core/waits/stop.py``, which a triggerer
-asks as well. Here is how a worker asks, which Airflow interrupts by a signal.
+The methods import what only a running task needs, because DAG files import this module.
 """
 
 from __future__ import annotations
 
-import logging
-import sys
 from abc import abstractmethod
 from collections.abc import Mapping
-from concurrent.futures import Future, TimeoutError, wait
-from types import FrameType
 from typing import TYPE_CHECKING, Any, cast
 
-from airflow.providers.common.compat.sdk import AirflowFailException, AirflowTaskTimeout
+from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service._airflow.attempts import fail_without_retry, failure_reported, push_execution
 from airflow_provider_service._core.arguments import OnVanished
-from airflow_provider_service._core.daemon_threads import in_background
-from airflow_provider_service._core.waits.outcome import EXECUTION_ID_KEY, Outcome, not_kept, result_of, started
-from airflow_provider_service._core.waits.stop import (
-    ASKING_SECONDS,
-    Decision,
-    ask,
-    decide,
-    in_a_hurry,
-    stop_execution,
-    stop_overdue,
-    undecided,
-)
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import (
     ServiceRunInDoubtError,
@@ -45,17 +28,9 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.lineage import Lineage
     from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
     from airflow_provider_service._core.runs.output import WantedOutput
-    from airflow_provider_service._core.waits.stop import TaskNow
-    from airflow_provider_service.client import ServiceConfig
+    from airflow_provider_service._core.waits.outcome import Outcome
+    from airflow_provider_service._core.waits.stop import EndingTask
     from airflow_provider_service.operators.results import RunResult
-
-
-log = logging.getLogger(__name__)
-
-#: Seconds for which a signal handler asks Airflow who ended the task; Airflow kills it after 5, and a stop takes 3.
-ASKING_SECONDS_IN_A_SIGNAL = 1.5
-#: Seconds after which a signal handler no longer waits for Airflow's answer.
-ENDING_SECONDS_IN_A_SIGNAL = 4.5
 
 
 class ServiceStartingOperator(ServiceWaitingOperator):
@@ -109,6 +84,8 @@ class ServiceStartingOperator(ServiceWaitingOperator):
     def _run(self, context: Context) -> dict[str, Any]:
         from airflow_provider_service._core.runs.attempt import Attempt
         from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
+        from airflow_provider_service._core.waits.outcome import EXECUTION_ID_KEY, not_kept, started
+        from airflow_provider_service._core.waits.stop import EndingTask
 
         deadline = clock().now() + self.wait_seconds
         attempt, hook = Attempt.of_task(context), self.hook
@@ -137,6 +114,8 @@ class ServiceStartingOperator(ServiceWaitingOperator):
 
     def execute_complete(self, context: Context, event: Any, workflow_name: str | None = None) -> RunResult:
         """Finish the task with the outcome in the trigger's event."""
+        from airflow_provider_service._core.waits.outcome import Outcome
+
         with failure_reported(context), fail_without_retry():
             outcome = Outcome.from_event(event)
             # Meanwhile, the connection may lead to another server, whose execution must not be stopped.
@@ -178,6 +157,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         *,
         expected_workflow_id: str | None = None,
     ) -> dict[str, Any]:
+        from airflow_provider_service._core.waits.stop import stop_overdue
         from airflow_provider_service._core.waits.watch import explained
 
         wait = self._wait_for(outcome.execution_id, expected_workflow_id)
@@ -187,90 +167,9 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         return self._result(self._outcome)
 
     def _result(self, outcome: Outcome) -> dict[str, Any]:
+        from airflow_provider_service._core.waits.outcome import result_of
+
         if not self.wait_for_completion:
             return outcome.to_xcom(only_ids=True)
         result = result_of(self.hook.client, outcome, self.wanted_output(), self.call_headers)
         return {**result, **self.further_result(outcome)}
-
-
-class EndingTask:
-    """Stops the execution of a task that a person or a time limit has ended; otherwise leaves it to the next attempt.
-
-    Airflow calls ``on_kill`` in a signal handler, in the thread of the task. The handler must not wait long, and must
-    not ask Airflow while this thread is in the middle of another request to Airflow. If the handler cannot decide, the
-    task decides when it continues and finds that it was killed, as it does on Airflow 3.
-
-    """
-
-    def __init__(self, ti: Any, start: IdempotentStart, config: ServiceConfig) -> None:
-        #: What happened to the execution, for messages; None until that is decided, or if there is no execution.
-        self.fate: str | None = None
-        self._ti, self._start, self._config = ti, start, config
-        self._attempts_left = ti.try_number <= (ti.max_tries or 0)
-        self._answer: Future[TaskNow] | None = None
-        self._is_settling = False
-
-    def settle(self, *, in_signal: bool) -> None:
-        """Decide whether to stop the execution, and if so, stop it. Safe to repeat and to interrupt."""
-        if self._is_settling or self.fate is not None:  # a second signal interrupts the handler of the first
-            return
-        self._is_settling = True
-        begin = clock().monotonic()
-        try:
-            decision = self._decide(in_signal=in_signal)
-            if decision is not None:
-                self.fate = self._carry_out(decision)
-                if in_signal and self._answer is not None:
-                    # On Airflow 3.0 and 3.1, the answer would mix with what this thread reports next.
-                    wait([self._answer], max(0.0, ENDING_SECONDS_IN_A_SIGNAL - (clock().monotonic() - begin)))
-        finally:
-            self._is_settling = False
-        if self.fate is not None:
-            log.info("The task was killed; %s", self.fate)
-
-    def _carry_out(self, decision: Decision) -> str | None:
-        execution_id = self._start.execution_id
-        if not decision.stops:
-            what = "what the task has started" if execution_id is None else f"execution {execution_id}"
-            return f"{what} keeps running: {decision.reason}"
-        execution_id = execution_id or self._start.just_started(self._config)
-        if execution_id is None:
-            return None
-        log.info("Execution %s is being stopped: %s", execution_id, decision.reason)
-        fate = stop_execution(in_a_hurry(self._config), execution_id)
-        doubt = " and may still be running" if fate == "could NOT be stopped" else ""
-        return f"execution {execution_id} {fate}{doubt}: {decision.reason}"
-
-    def _decide(self, *, in_signal: bool) -> Decision | None:
-        # Airflow calls ``on_kill`` while it handles the exception of the ``execution_timeout``.
-        if isinstance(sys.exc_info()[1], AirflowTaskTimeout):
-            return Decision(True, "the task reached its execution_timeout")
-        if in_signal and _interrupts_a_request():
-            log.info("The task was killed; its execution keeps running until Airflow can be asked who ended the task")
-            return None
-        try:
-            if self._answer is None:
-                # In a thread, since the supervisor, its API server or its database may be slow to answer.
-                self._answer = in_background(ask, self._ti, self._start.attempt, name="service-end")
-            now = self._answer.result(ASKING_SECONDS_IN_A_SIGNAL if in_signal else ASKING_SECONDS)
-        except TimeoutError as error:
-            if in_signal and self._attempts_left:
-                log.info("The task was killed; its execution keeps running until Airflow says who ended the task")
-                return None
-            return undecided(error, attempts_left=self._attempts_left)
-        except Exception as error:  # noqa: BLE001 - whatever the error, who ended the task is unknown
-            return undecided(error, attempts_left=self._attempts_left)
-        return decide(now, self._start.execution_id, attempts_left=self._attempts_left)
-
-
-def _interrupts_a_request() -> bool:
-    """Whether the signal interrupted a request of this thread to its supervisor, which answers one at a time.
-
-    Airflow has no public way to know that, so the stack is searched for the module that sends the requests.
-    """
-    frame: FrameType | None = sys._getframe()
-    while frame is not None:
-        if frame.f_globals.get("__name__") == "airflow.sdk.execution_time.comms":
-            return True
-        frame = frame.f_back
-    return False

@@ -68,13 +68,13 @@ class ServiceTableOperator(TableLinkedOperator):
 
     def note_result(self, context: Context, result: Any) -> None:
         """Keep the result for lineage, and emit an asset event if the task has written the table."""
+        self._result = result
+        if not (self._is_writing and self._table is not None and self.outlets):
+            return
         from airflow.providers.common.compat.sdk import Asset, AssetAlias
 
         from airflow_provider_service.assets.service import data_table_asset
 
-        self._result = result
-        if not (self._is_writing and self._table is not None and self.outlets):
-            return
         extra: dict[str, Any] = {
             name: value for name, value in result.items() if isinstance(value, int) and name != "preview"
         }

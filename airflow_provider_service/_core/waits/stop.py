@@ -8,7 +8,7 @@ The same holds for a triggerer that stalled and lost its triggers.
 
 So Airflow is asked first (:func:`ask`). Its answers do not always distinguish these cases (:func:`decide`). If they do
 not, the execution keeps running as long as an attempt is left: a person can still stop it, but an execution that is
-stopped while its task waits for it is lost. A worker asks in ``operators/_starting.py``, a triggerer by
+stopped while its task waits for it is lost. A worker asks by :class:`EndingTask`, a triggerer by
 :func:`was_killed`. A wait that is overdue needs no question (:func:`stop_overdue`).
 """
 
@@ -16,13 +16,17 @@ from __future__ import annotations
 
 import logging
 import math
+import sys
+from concurrent.futures import Future, TimeoutError, wait
 from contextlib import nullcontext
 from dataclasses import replace
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_0_PLUS
 
-from airflow_provider_service._core.daemon_threads import in_daemon_thread
+from airflow_provider_service._core.daemon_threads import in_background, in_daemon_thread
 from airflow_provider_service._core.waits.outcome import EXECUTION_ID_KEY
 from airflow_provider_service.client import errors
 from airflow_provider_service.client._clock import clock
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from airflow.executors.workloads import TaskInstance
 
     from airflow_provider_service._core.runs.attempt import Attempt
+    from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
     from airflow_provider_service._core.waits.outcome import Outcome
     from airflow_provider_service._core.waits.watch import Wait
     from airflow_provider_service.client import ServiceClient, ServiceConfig
@@ -45,6 +50,10 @@ STOP_TIMEOUT_SECONDS = 3.0
 ASKING_SECONDS = 60.0
 #: The same in a triggerer, which first loads Airflow's API for more than a minute on a busy machine.
 ASKING_SECONDS_IN_A_TRIGGERER = 300.0
+#: Seconds for which a signal handler asks Airflow who ended the task; Airflow kills it after 5, and a stop takes 3.
+ASKING_SECONDS_IN_A_SIGNAL = 1.5
+#: Seconds after which a signal handler no longer waits for Airflow's answer.
+ENDING_SECONDS_IN_A_SIGNAL = 4.5
 #: Why the service answers 404 to the stop of an execution that it shows.
 NOT_ALLOWED = "the service does not stop it, because the user of the key may read its workflow, but not execute it"
 
@@ -128,6 +137,88 @@ async def was_killed(ti: TaskInstance | None, execution_id: str, *, is_again: bo
         becomes = "is being stopped" if decision.stops else "keeps running"
         log.info("Execution %s %s: %s", execution_id, becomes, decision.reason)
     return decision.stops
+
+
+class EndingTask:
+    """Stops the execution of a task that a person or a time limit has ended; otherwise leaves it to the next attempt.
+
+    Airflow calls ``on_kill`` in a signal handler, in the thread of the task. The handler must not wait long, and must
+    not ask Airflow while this thread is in the middle of another request to Airflow. If the handler cannot decide, the
+    task decides when it continues and finds that it was killed, as it does on Airflow 3.
+    """
+
+    def __init__(self, ti: Any, start: IdempotentStart, config: ServiceConfig) -> None:
+        #: What happened to the execution, for messages; None until that is decided, or if there is no execution.
+        self.fate: str | None = None
+        self._ti, self._start, self._config = ti, start, config
+        self._attempts_left = ti.try_number <= (ti.max_tries or 0)
+        self._answer: Future[TaskNow] | None = None
+        self._is_settling = False
+
+    def settle(self, *, in_signal: bool) -> None:
+        """Decide whether to stop the execution, and if so, stop it. Safe to repeat and to interrupt."""
+        if self._is_settling or self.fate is not None:  # a second signal interrupts the handler of the first
+            return
+        self._is_settling = True
+        begin = clock().monotonic()
+        try:
+            decision = self._decide(in_signal=in_signal)
+            if decision is not None:
+                self.fate = self._carry_out(decision)
+                if in_signal and self._answer is not None:
+                    # On Airflow 3.0 and 3.1, the answer would mix with what this thread reports next.
+                    wait([self._answer], max(0.0, ENDING_SECONDS_IN_A_SIGNAL - (clock().monotonic() - begin)))
+        finally:
+            self._is_settling = False
+        if self.fate is not None:
+            log.info("The task was killed; %s", self.fate)
+
+    def _carry_out(self, decision: Decision) -> str | None:
+        execution_id = self._start.execution_id
+        if not decision.stops:
+            what = "what the task has started" if execution_id is None else f"execution {execution_id}"
+            return f"{what} keeps running: {decision.reason}"
+        execution_id = execution_id or self._start.just_started(self._config)
+        if execution_id is None:
+            return None
+        log.info("Execution %s is being stopped: %s", execution_id, decision.reason)
+        fate = stop_execution(in_a_hurry(self._config), execution_id)
+        doubt = " and may still be running" if fate == "could NOT be stopped" else ""
+        return f"execution {execution_id} {fate}{doubt}: {decision.reason}"
+
+    def _decide(self, *, in_signal: bool) -> Decision | None:
+        # Airflow calls ``on_kill`` while it handles the exception of the ``execution_timeout``.
+        if isinstance(sys.exc_info()[1], AirflowTaskTimeout):
+            return Decision(True, "the task reached its execution_timeout")
+        if in_signal and _interrupts_a_request():
+            log.info("The task was killed; its execution keeps running until Airflow can be asked who ended the task")
+            return None
+        try:
+            if self._answer is None:
+                # In a thread, since the supervisor, its API server or its database may be slow to answer.
+                self._answer = in_background(ask, self._ti, self._start.attempt, name="service-end")
+            now = self._answer.result(ASKING_SECONDS_IN_A_SIGNAL if in_signal else ASKING_SECONDS)
+        except TimeoutError as error:
+            if in_signal and self._attempts_left:
+                log.info("The task was killed; its execution keeps running until Airflow says who ended the task")
+                return None
+            return undecided(error, attempts_left=self._attempts_left)
+        except Exception as error:  # noqa: BLE001 - whatever the error, who ended the task is unknown
+            return undecided(error, attempts_left=self._attempts_left)
+        return decide(now, self._start.execution_id, attempts_left=self._attempts_left)
+
+
+def _interrupts_a_request() -> bool:
+    """Whether the signal interrupted a request of this thread to its supervisor, which answers one at a time.
+
+    Airflow has no public way to know that, so the stack is searched for the module that sends the requests.
+    """
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "airflow.sdk.execution_time.comms":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _unanswered(error: BaseException) -> str:

@@ -20,7 +20,13 @@ from airflow_provider_service._core.arguments import FAULT_PAUSE_SECONDS
 from airflow_provider_service._core.waits.outcome import Outcome, broken, judge, message_of_end
 from airflow_provider_service.client import errors
 from airflow_provider_service.client._clock import clock
-from airflow_provider_service.client._execution_data import read_state
+from airflow_provider_service.client._execution_data import (
+    awaited_event,
+    current_node,
+    failed_node,
+    failure_of,
+    read_state,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -296,7 +302,6 @@ def explained(config: ServiceConfig, outcome: Outcome) -> Outcome:
     the workflow was called with, while Airflow logs and stores events.
     """
     from airflow_provider_service._core.runs.output import read_small
-    from airflow_provider_service.client._execution_data import failed_node, failure_of
 
     # Other failures have been explained, those in events of earlier versions even by the trigger.
     if outcome.verdict != "failed" or outcome.message != message_of_end(outcome.execution_id, outcome.status):
@@ -318,7 +323,6 @@ def explained(config: ServiceConfig, outcome: Outcome) -> Outcome:
 def where_it_waits(config: ServiceConfig, outcome: Outcome) -> Outcome:
     """Add to a wait that timed out the node at which its execution sleeps, and for what, if that can be read."""
     from airflow_provider_service._core.runs.output import read_small
-    from airflow_provider_service.client._execution_data import awaited_event, current_node
 
     try:
         execution = read_small(config, outcome.execution_id, config.max_answer_mib)
