@@ -76,7 +76,6 @@ def as_rendered(value: Templated[T]) -> T:
 
 
 def has_template(text: str) -> bool:
-    """Whether a text contains a template that Airflow would render."""
     return any(mark in text for mark in ("{{", "{%", "{#"))
 
 
@@ -88,12 +87,10 @@ def is_literal(value: object) -> bool:
 
 
 def refuse(name: str, expected: str, value: object) -> NoReturn:
-    """Refuse an argument's value."""
     raise ServiceInputError(f"{name} must be {expected}, not {shown(value)}")
 
 
 def require(condition: object, message: str) -> None:
-    """Refuse an argument, or several that cannot be combined."""
     if not condition:
         raise ServiceInputError(message)
 
@@ -107,7 +104,6 @@ def require_source(source: object, what_is_empty: str, loss: str, *, allow_empty
 
 
 def require_one_of(**arguments: object) -> None:
-    """Require exactly one of several arguments."""
     given = [name for name, value in arguments.items() if value is not None]
     instead = f", not {' and '.join(given)}" if given else ""
     require(len(given) == 1, f"give either {' or '.join(arguments)}{instead}")
@@ -124,20 +120,17 @@ def require_context(context: Mapping[str, Any], names: Sequence[str]) -> None:
 
 
 def required(name: str, value: T | None) -> T:
-    """Return an argument that must be given, and not be empty."""
     if not value:
         raise ServiceInputError(f"{name} is required")
     return value
 
 
 def require_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    """Refuse an argument that is not one of its documented values."""
     if value not in choices:
         refuse(name, f"one of {', '.join(choices)}", value)
 
 
 def read_choices(name: str, value: object, choices: Sequence[str]) -> list[Any]:
-    """Read an argument that is one of its documented values, or a list of them."""
     chosen = [value] if isinstance(value, str) else as_list(name, value)
     require(chosen, f"{name} must not be empty")
     for choice in chosen:
@@ -152,11 +145,7 @@ def require_flag(name: str, value: object, *, optional: bool = False) -> None:
 
 
 def require_output(name: str, value: object) -> None:
-    """Refuse an invalid value of the argument that selects the output to return.
-
-    A node must be given as ``{"node": "name"}``: if plain text were allowed, a misspelt word would name a node that
-    does not exist.
-    """
+    """A node must be given as ``{"node": "name"}``: plain text could be a misspelt word."""
     if isinstance(value, str) and value in OUTPUT_CHOICES:
         return
     node = value.get("node") if isinstance(value, Mapping) and len(value) == 1 else None
@@ -165,12 +154,10 @@ def require_output(name: str, value: object) -> None:
 
 
 def require_mapping(name: str, value: object) -> None:
-    """Refuse an argument that is not a mapping."""
     require(isinstance(value, Mapping), f"{name} must be a mapping, not {type_of(value)}")
 
 
 def read_count(name: str, value: int | str, *, least: int = 1) -> int:
-    """Read a whole number, which may be given as text, for example as a rendered template."""
     # Python refuses to convert text of thousands of digits.
     is_digits = isinstance(value, str) and len(value) < 20 and value.isascii() and value.isdecimal()
     number = int(value) if is_digits else value
@@ -180,7 +167,6 @@ def read_count(name: str, value: int | str, *, least: int = 1) -> int:
 
 
 def read_seconds(name: str, value: timedelta | float | str, *, or_zero: bool = False) -> float:
-    """Read a duration: a timedelta or a number of seconds, which may be text, for example from the environment."""
     try:
         number = value.total_seconds() if isinstance(value, timedelta) else value
         seconds = math.nan if isinstance(number, bool) else float(number)
@@ -201,7 +187,6 @@ def as_list(name: str, value: object) -> list[Any]:
 
 
 def as_texts(name: str, value: object) -> list[str]:
-    """Read an argument that is a list of texts."""
     items = as_list(name, value)
     for item in items:
         if not isinstance(item, str) or not item.strip():
@@ -210,7 +195,6 @@ def as_texts(name: str, value: object) -> list[str]:
 
 
 def text_or_texts(name: str, value: object) -> list[str]:
-    """Read an argument that is one text or a list of texts."""
     return as_texts(name, [value] if isinstance(value, str) else value)
 
 
@@ -241,8 +225,6 @@ SECONDS_OR_ZERO: Check = partial(read_seconds, or_zero=True)
 
 
 def optional(check: Check) -> Check:
-    """Return a check that also accepts None."""
-
     def checked(name: str, value: Any) -> object:
         return value if value is None else check(name, value)
 
@@ -250,12 +232,10 @@ def optional(check: Check) -> Check:
 
 
 def one_of(*words: str) -> Check:
-    """Return a check that an argument is one of its documented values."""
     return partial(require_choice, choices=words)
 
 
 def some_of(*words: str) -> Check:
-    """Return a check that an argument is one of its documented values, a list of them, or None."""
     return optional(partial(read_choices, choices=words))
 
 
@@ -337,8 +317,6 @@ class CheckedArguments:
 if TYPE_CHECKING:
 
     class OutputOfNode(TypedDict):
-        """The output of a node that is named."""
-
         node: str
 
     #: Which output of a run to return.

@@ -18,8 +18,6 @@ _HOST = "The connection's host ends with the path prefix of the service, if it h
 
 
 class ConnectionCheck(NamedTuple):
-    """How an attempt to reach the service went."""
-
     is_good: bool
     message: str
     scopes: frozenset[str] | None = None  # those of the key; None where the server does not report them

@@ -25,18 +25,12 @@ def in_background(call: Callable[..., T], *arguments: object, name: str = "servi
 
 
 def in_daemon_thread(call: Callable[..., T], *arguments: object, name: str = "service-call") -> asyncio.Future[T]:
-    """The same as :func:`in_background`, as a future of the running event loop.
-
-    If that future is cancelled, the call keeps running and its result is ignored.
-    """
+    """The same, as a future of the running event loop; if that is cancelled, the call keeps running."""
     return asyncio.wrap_future(in_background(call, *arguments, name=name))
 
 
 class DaemonPool:
-    """Runs blocking calls in a few daemon threads, which end when nothing is left to do.
-
-    :param waiting: number of calls at most that wait for a thread; 0 for any number.
-    """
+    """Runs blocking calls in a few daemon threads, which end when nothing is left to do."""
 
     def __init__(self, threads: int, waiting: int, *, name: str) -> None:
         self._free = threads
@@ -45,10 +39,7 @@ class DaemonPool:
         self._lock = Lock()
 
     def submit(self, call: Callable[..., T], *arguments: object) -> Future[T]:
-        """Run a call in the context of the caller as soon as a thread is free.
-
-        :raises queue.Full: too many calls wait already. This one is not run.
-        """
+        """Run a call as soon as a thread is free; ``queue.Full`` if too many wait already."""
         done, run = _prepared(call, *arguments)
         with self._lock:
             if self._free:

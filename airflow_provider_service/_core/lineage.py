@@ -36,7 +36,6 @@ _HEADER_CHARS = punctuation.replace("%", "") + " "
 
 
 def is_installed() -> bool:
-    """Whether Airflow's OpenLineage provider is installed, and can be imported."""
     try:
         import_module("airflow.providers.openlineage.extractors")
     except ImportError:
@@ -61,11 +60,7 @@ def table_dataset(
     types: Mapping[str, str] | None = None,
     written: int | None = None,
 ) -> Any:
-    """The dataset of a data table.
-
-    :param types: types by column; None if they are not known.
-    :param written: number of rows that the task has inserted or changed; None if it is not known.
-    """
+    """The dataset of a data table, with the types of its columns and the number of rows written, if known."""
     from openlineage.client.event_v2 import InputDataset, OutputDataset
     from openlineage.client.facet_v2 import datasource_dataset, output_statistics_output_dataset, schema_dataset
 
@@ -115,7 +110,6 @@ def of_query(hook: Any, sql: str, conn_id: str) -> Lineage | None:
 
 
 def of_sql_table(hook: Any, table: str, conn_id: str) -> Lineage | None:
-    """The lineage of a task that writes a table of a database; None as for :func:`of_query`."""
     from airflow.providers.openlineage.extractors import OperatorLineage
 
     # The SQL parser knows how each database names its tables.
@@ -189,7 +183,6 @@ def _parent_facet(task_instance: Any) -> Any:
 
 
 def parent_headers(task_instance: Any) -> dict[str, str]:
-    """Headers that name the task that starts a workflow: its trace and its OpenLineage run, if in use."""
     return {**_trace_headers(), **_openlineage_headers(task_instance)}
 
 

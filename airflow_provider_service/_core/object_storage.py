@@ -41,10 +41,7 @@ _NOT_IN_PATHS = re.compile(r"[\x00-\x1f\x7f\\]")
 
 
 def storage_path(path: Any, *, conn_id: str | None = None) -> Any:
-    """Airflow's own object for a path or an address.
-
-    :param conn_id: Airflow connection of the object storage, unless the address names one; so everywhere here.
-    """
+    """Airflow's own object for a path; ``conn_id`` counts unless the address names a connection, so everywhere here."""
     # Imported late, since it loads the libraries of file systems.
     from airflow.providers.common.compat.sdk import ObjectStoragePath
 
@@ -72,7 +69,6 @@ def require_place(name: str, path: object, *, conn_id: str | None = None) -> Non
 
 
 def require_path(name: str, path: object) -> None:
-    """Refuse what is neither a path nor an address."""
     if not hasattr(path, "protocol") and not (isinstance(path, (str, PurePath)) and str(path).strip()):
         refuse(name, "a path or an address of object storage", path)
 
@@ -84,13 +80,11 @@ def is_same_file(path: StoredPath, other: StoredPath, *, conn_id: str | None = N
 
 
 def exists(name: str, path: StoredPath) -> bool:
-    """Whether there is something at a path or an address."""
     local, remote = _place(name, path, None)
     return bool((local or remote).exists())
 
 
 def write_whole(path: StoredPath, content: bytes) -> str:
-    """Write a file, and return its address. Safe to repeat: it replaces what is there; see :func:`whole_file`."""
     with whole_file("path", path) as file:
         file.write(content)
     return address_of(path)
@@ -128,7 +122,6 @@ def whole_file(
 
 @contextmanager
 def reading(name: str, path: StoredPath, *, conn_id: str | None = None) -> Iterator[IO[bytes]]:
-    """Open a file to read as a stream. Safe to repeat."""
     local, remote = _place(name, path, conn_id)
     with local.open("rb") if local else remote.fs.open(remote.path, "rb", block_size=BLOCK_BYTES) as raw:
         if not str(path).endswith(_GZIP_ENDING):
@@ -232,7 +225,6 @@ class StoredFolder:
         self._place: Any = self._attempt(lambda: storage_path(path))
 
     def make(self) -> None:
-        """Make the folder if it does not exist; object storage needs none."""
         if self._is_local:
             self._attempt(lambda: self._place.mkdir(parents=True, exist_ok=True))
 
@@ -241,14 +233,10 @@ class StoredFolder:
         return bool(self._attempt(self._place.exists))
 
     def holds(self, ending: str) -> bool:
-        """Whether the folder exists and has files with an ending."""
         return self.exists() and bool(self.files(ending))
 
     def files(self, ending: str, *, depth: int | None = None) -> list[str]:
-        """The paths of the files with an ending, below the folder and sorted; those in hidden folders do not count.
-
-        :param depth: how deep they may lie: 1 for those in the folder itself; None for all.
-        """
+        """The paths of the files with an ending, below the folder and sorted; those in hidden folders do not count."""
         if not self.exists():
             raise ServiceInputError(f"{self._name}: there is no file or folder {self.path!r}")
         if depth is None and self._is_local:
@@ -277,7 +265,6 @@ class StoredFolder:
                     raise OSError(f"{linked!r} is a symbolic link to a folder; replace it by the folder")
 
     def read(self, path: str) -> str:
-        """The text of a file."""
         root = self._root
         self._require_below(root, path)
         content: bytes = self._attempt(lambda: self._place.fs.cat_file(str(root / path)))
@@ -288,13 +275,11 @@ class StoredFolder:
 
     @contextmanager
     def opened(self, path: str) -> Iterator[IO[bytes]]:
-        """Open a file to read as a stream."""
         self._require_below(self._folder, path)
         with reading(self._name, self._address(path)) as file:
             yield file
 
     def is_link(self, path: str) -> bool:
-        """Whether a path on a disk is a symbolic link."""
         return self._is_local and Path(self._folder / path).is_symlink()
 
     def is_same(self, path: str, other: str) -> bool:
@@ -304,12 +289,10 @@ class StoredFolder:
         return bool(self._attempt(lambda: Path(self._folder / path).samefile(self._folder / other)))
 
     def delete(self, path: str) -> None:
-        """Delete a file."""
         self._require_below(self._folder, path)
         self._place.fs.rm_file(str(self._folder / path))
 
     def write(self, path: str, content: bytes) -> str:
-        """Write a file, and return its address. Safe to repeat: it replaces what is there."""
         root = self._folder
         self._require_below(root, path)
         if self._is_local:

@@ -29,7 +29,6 @@ class Alternatives:
         self.is_optional = is_optional
 
     def check(self, arguments: object, *, are_rendered: bool) -> None:
-        """Refuse arguments that name no object or two."""
         values = self._values(arguments)
         present = [value for value in values.values() if value is not None]
         if self.is_optional and not present:
@@ -60,7 +59,6 @@ class Reference(Alternatives):
         self.look_up, self.project, self.needs_project = look_up, project, needs_project
 
     def optional(self) -> Reference:
-        """Return the same reference, of which both arguments may be left out."""
         return Reference(*self.fields, self.look_up, self.project, needs_project=self.needs_project, is_optional=True)
 
     def id_in(self, arguments: object, client: Resources) -> str | None:
@@ -74,12 +72,10 @@ class Reference(Alternatives):
         return object_id
 
     def required_id_in(self, arguments: object, client: Resources) -> str:
-        """Return the id that is given, or the id of the object with the name."""
         require_one_of(**self._values(arguments))
         return str(self.id_in(arguments, client))
 
     def named_in(self, arguments: object, client: Resources) -> Any:
-        """Return the object with the name that is given."""
         name = getattr(arguments, self.name_field)
         if not isinstance(name, str) or not name.strip():
             refuse(self.name_field, "text that is not empty", name)
@@ -112,7 +108,6 @@ def workflows_with_tag(client: Resources, tag_name: str | None, *, project_id: s
 
 
 def data_table_in(arguments: object, client: Resources) -> DataTable:
-    """Return the data table that is given by its id or name, with its columns."""
     table_id = getattr(arguments, DATA_TABLE.id_field)
     if table_id is not None:
         return client.data_tables.get(table_id)

@@ -25,8 +25,6 @@ _SIGNAL_SECONDS = 0.5
 
 
 class Timer(Protocol):
-    """A scheduled call of a function."""
-
     def cancel(self) -> object: ...
 
 
@@ -38,11 +36,9 @@ class Clock:
         return time.time()
 
     def utcnow(self) -> datetime:
-        """The date and time in UTC."""
         return datetime.fromtimestamp(self.now(), UTC)
 
     def monotonic(self) -> float:
-        """Seconds of a clock that never goes backwards, even if the system's clock is set."""
         return time.monotonic()
 
     def wait(self, event: threading.Event, seconds: float, deadline: float = math.inf) -> bool:
@@ -57,18 +53,13 @@ class Clock:
         self.wait(threading.Event(), seconds, deadline)
 
     async def async_sleep(self, seconds: float, deadline: float = math.inf) -> None:
-        """Sleep in an event loop.
-
-        The deadline of the polling does not shorten the pause; it tells a clock that skips pauses how far it may skip.
-        """
+        """Sleep in an event loop; the deadline only tells a clock that skips pauses how far it may skip."""
         await asyncio.sleep(max(0.0, seconds))
 
     async def wait_for(self, work: Awaitable[T], seconds: float) -> T:
-        """Await work in an event loop for a limited time."""
         return await asyncio.wait_for(work, seconds)
 
     def call_later(self, seconds: float, call: Callable[[], object]) -> Timer:
-        """Schedule a call of a function in the running event loop, in an empty context."""
         return asyncio.get_running_loop().call_later(seconds, call, context=Context())
 
 
@@ -76,13 +67,11 @@ _current: Clock = Clock()
 
 
 def clock() -> Clock:
-    """The clock that this process uses at present."""
     return _current
 
 
 @contextmanager
 def using(other: C) -> Iterator[C]:
-    """Make this process use another clock inside the block."""
     global _current
     before, _current = _current, other
     try:

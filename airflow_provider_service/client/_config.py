@@ -219,7 +219,6 @@ EXTRAS = ServiceConfig.model_fields.keys() - NO_EXTRAS
 
 
 def is_blank(value: Any) -> bool:
-    """Whether a setting counts as absent."""
     return value is None or (isinstance(value, str) and not value.strip())
 
 

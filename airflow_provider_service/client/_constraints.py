@@ -57,7 +57,6 @@ _RESERVED = frozenset(name.lower() for name in (*SYSTEM_COLUMNS, "dryRunState"))
 
 
 def require_new_name(name: object) -> None:
-    """Refuse a name that a user's column cannot have."""
     if isinstance(name, str) and name.lower() in _RESERVED:
         raise ServiceInputError(
             f"{name!r} cannot be the name of a column: the service reserves {', '.join(SYSTEM_COLUMNS)} and "
@@ -71,7 +70,6 @@ def require_new_name(name: object) -> None:
 
 
 def require_row(row: object, place: str) -> None:
-    """Refuse a row that cannot be inserted into any table."""
     if not isinstance(row, Mapping):
         raise ServiceInputError(
             f"{place} is {type(row).__name__}, not a mapping of columns to values", not_done="nothing was written"
@@ -80,7 +78,6 @@ def require_row(row: object, place: str) -> None:
 
 
 def require_writable(names: Iterable[str], place: str) -> None:
-    """Refuse values for the columns that only the service writes."""
     written = [name for name in SYSTEM_COLUMNS if name in names]
     if written:
         raise ServiceInputError(

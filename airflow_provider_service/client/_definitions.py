@@ -56,10 +56,7 @@ def parse_definition(definition: Any) -> Mapping[str, Any]:
 
 
 def read_definition(definition: Mapping[str, Any], what: str = "definition") -> dict[str, Any]:
-    """Reduce an exported workflow to the fields that define it, by their names on the wire.
-
-    Static data is left out, because a running workflow keeps its state there.
-    """
+    """Reduce an export to what defines the workflow: not its static data, where a running workflow keeps its state."""
     problem = problem_of(definition, what)
     if problem:
         raise ServiceInputError(f"{problem}; nothing was sent")
@@ -142,7 +139,6 @@ def with_known_ids(nodes: Iterable[Mapping[str, Any]], before: Workflow) -> list
 
 
 def content(wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """The content of a definition as arguments, which creating and updating a workflow have in common."""
     same = {name: wanted[name] for name in ("name", "nodes", "connections", "settings")}
     return {**same, "pin_data": wanted.get("pinData"), "node_groups": wanted.get("nodeGroups")}
 
@@ -188,14 +184,12 @@ def settings_that_stay(settings: Mapping[str, Any] | None, existing: Mapping[str
 
 
 def settings_not_kept(settings: Mapping[str, Any], existing: Mapping[str, Any] | None) -> list[str]:
-    """Return the names of the settings that the service accepts without storing them, as far as this is known."""
     may_be_kept = _LICENSED_SETTING in (existing or {})
     not_kept = (*_SETTINGS_NOT_KEPT, *(() if may_be_kept else (_LICENSED_SETTING,)))
     return [name for name in settings if name in not_kept]
 
 
 def are_same(workflow: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two workflows are the same in every field that an update accepts, except for their static data."""
     wanted = {name: other.get(name) for name in (workflow.keys() | other.keys()) - {"staticData"}}
     wanted["settings"] = with_defaults(other.get("settings"), workflow.get("settings"))
     return _are_as_defined(workflow, wanted)
@@ -241,7 +235,6 @@ def _credential(credential: Any, wanted: Any) -> Any:
 
 
 def without_caches(value: Any) -> Any:
-    """A value of a node without the display data that the editor adds to references to other objects."""
     if isinstance(value, Mapping):
         cached = CACHED_IN_LOCATORS if "__rl" in value else ()
         return {name: without_caches(inner) for name, inner in value.items() if name not in cached}

@@ -28,7 +28,7 @@ MAX_PAGES_TO_LIST = 10
 
 
 class NodeRun(NamedTuple):
-    """The results of a node over all its runs in an execution."""
+    """The results of a node over all its runs."""
 
     node: str
     status: str | None  # of its last run, in the service's words
@@ -47,8 +47,6 @@ class Span(NamedTuple):
 
 
 class SubExecution(NamedTuple):
-    """An execution that a node has started."""
-
     workflow_id: str
     execution_id: str
 
@@ -64,8 +62,6 @@ class OutputFile(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """The failure of an execution: the node, if known, and the service's message, if any."""
-
     node: str | None
     message: str | None
 
@@ -73,10 +69,7 @@ class Failure(NamedTuple):
 def read_state(
     client: Resources, execution_id: str | int, workflow_id: str | None = None
 ) -> tuple[Execution, ServiceServerError | None]:
-    """Read an execution without its data; from lists if the service fails to read it by its id, as it does with some.
-
-    The second value is why it cannot be read by its id, if so.
-    """
+    """Read an execution without data; if its id cannot be read, from lists, and then also return why it cannot."""
     from airflow_provider_service.client.resources._executions import number_of
 
     try:
@@ -103,7 +96,6 @@ def _listed(client: Resources, number: int, workflow_id: str | None) -> Executio
 
 
 def with_data(client: Resources, execution_id: str) -> Execution:
-    """Read an execution with its data, even if that is larger than what the service returns by default."""
     execution = client.executions.get(execution_id, include_data=True)
     if not execution.data_too_large_to_display:
         return execution
@@ -111,7 +103,6 @@ def with_data(client: Resources, execution_id: str) -> Execution:
 
 
 def failure_of(execution: Execution) -> Failure:
-    """Find the failing node and the message of a failed execution."""
     error = _at(execution.data, "resultData", "error")
     node = failed_node(execution) or last_node(execution)
     message = _text(_at(error, "message"))
@@ -135,7 +126,6 @@ def failed_node(execution: Execution) -> str | None:
 
 
 def last_node(execution: Execution) -> str | None:
-    """The name of the node that ran last, if the data shows it."""
     return _text(_at(execution.data, "resultData", "lastNodeExecuted"))
 
 
@@ -145,21 +135,16 @@ def is_behind(execution: Execution) -> bool:
 
 
 def last_output(execution: Execution) -> list[Any] | None:
-    """The JSON output of the last node in its last run; None if the data does not show it."""
     return output_of(execution, last_node(execution) or "")
 
 
 def output_of(execution: Execution, node: str) -> list[Any] | None:
-    """The JSON output of a node in its last run; None if the data does not show it.
-
-    Contains the items of all its outputs, in their order: a node such as If has several outputs.
-    """
+    """The JSON items of all outputs of a node's last run, in their order; None if the data does not show them."""
     items = _items(execution, node)
     return None if items is None else [item.get("json") for item in items]
 
 
 def files_of(execution: Execution, node: str) -> list[OutputFile]:
-    """The files in the output of a node's last run, which :func:`output_of` leaves out."""
     return [
         OutputFile(
             number, str(field), _text(_at(file, "fileName")), _text(_at(file, "mimeType")), _text(_at(file, "fileSize"))
@@ -178,7 +163,6 @@ def _items(execution: Execution, node: str) -> list[dict[str, Any]] | None:
 
 
 def nodes_of(execution: Execution) -> list[NodeRun]:
-    """The results of each node that has run, in the order in which the nodes began."""
     nodes = []
     for name, node_runs in sorted(_runs(execution).items(), key=lambda named: _number(_at(named[1], 0, "startTime"))):
         runs = list_or_empty(node_runs)
@@ -196,7 +180,6 @@ def nodes_of(execution: Execution) -> list[NodeRun]:
 
 
 def spans_of(execution: Execution) -> list[Span]:
-    """When each run of each node began and how long it took, in the order in which the runs began."""
     spans = [
         Span(
             node=str(name),
@@ -222,16 +205,12 @@ def items_by_output(execution: Execution, node: str) -> list[int]:
 
 
 def tokens_of(execution: Execution, node: str) -> int:
-    """How many tokens a language model has used in all its runs, as far as the data shows it."""
     items = (item for run in list_or_empty(_runs(execution).get(node)) for item in _all_items(run))
     return int(sum(_number(_at(item, "json", use, "totalTokens")) for item in items for use in _TOKENS))
 
 
 def sub_executions_of(execution: Execution, node: str) -> Iterator[SubExecution]:
-    """The executions that a node has started, each once: one for a run of it, or one for each item of a run.
-
-    Items count only if the run says that it has started executions by itself: other nodes pass items on as they are.
-    """
+    """The executions that a node has started, each once: one for a run of it, or one for each item of a run."""
     seen = set()
     for run in list_or_empty(_runs(execution).get(node)):
         metadata = _at(run, "metadata")
@@ -245,10 +224,7 @@ def sub_executions_of(execution: Execution, node: str) -> Iterator[SubExecution]
 
 
 def current_node(execution: Execution) -> str | None:
-    """The name of the node that is running or waiting.
-
-    None if the execution has ended, or if its data shows no run: the stack then is still the one of the start.
-    """
+    """The node that is running or waiting; None if the execution has ended, or the data shows no run."""
     if execution.status not in ("running", "waiting") or not _runs(execution):
         return None
     return _text(_at(_stack(execution), 0, "node", "name"))
@@ -265,7 +241,6 @@ def awaited_event(execution: Execution) -> str | None:
 
 
 def names_that_ran(execution: Execution) -> list[str]:
-    """The names of the nodes that have run, as the service orders them."""
     return list(_runs(execution))
 
 
@@ -284,10 +259,9 @@ def first_with(names: Sequence[str], most: int, needed: Collection[str]) -> list
 
 
 def with_few_runs(execution: Execution, most_nodes: int, most_runs: int) -> tuple[Execution, bool]:
-    """Limit the nodes and runs in an execution's data, so that they can be counted quickly.
+    """Limit the nodes and runs in the data, except for the :func:`telling_nodes` and the last run of each node.
 
-    The :func:`telling_nodes` stay, and the last run of each node, which shows how the node ended. The second value is
-    whether runs of the nodes that stay were left out.
+    The second value is whether runs of the nodes that stay were left out.
     """
     names = first_with(names_that_ran(execution), most_nodes, telling_nodes(execution))
     runs = {name: list_or_empty(_runs(execution)[name]) for name in names}
@@ -316,16 +290,12 @@ def starting_items(execution: Execution) -> Iterator[dict[str, Any]]:
 
 
 def pinned_nodes(execution: Execution) -> frozenset[str]:
-    """The names of the nodes whose output was pinned, not produced by the execution."""
     pinned = _at(execution.data, "resultData", "pinData")
     return frozenset(pinned) if isinstance(pinned, dict) else frozenset()
 
 
 def sub_execution_id(execution: Execution) -> str | None:
-    """The id of the first execution that one of its nodes has started for a whole run, or None.
-
-    Items do not count: a node also passes on the items of its sub-workflow, which may name executions further down.
-    """
+    """The first execution that a node started for a whole run; not for items, which pass on those of sub-workflows."""
     for runs in _runs(execution).values():
         for run in list_or_empty(runs):
             execution_id = _at(run, "metadata", "subExecution", "executionId")
@@ -335,7 +305,6 @@ def sub_execution_id(execution: Execution) -> str | None:
 
 
 def parent_execution_id(execution: Execution) -> str | None:
-    """The id of the execution that has started this one, or None."""
     execution_id = _at(execution.data, "parentExecution", "executionId")
     return str(execution_id) if execution_id else None
 
@@ -349,7 +318,6 @@ def _runs(execution: Execution) -> dict[str, Any]:
 
 
 def _all_items(run: Any) -> Iterator[Any]:
-    """The items in each output of a run, of any kind."""
     for outputs in dict_or_empty(_at(run, "data")).values():
         for items in list_or_empty(outputs):
             yield from list_or_empty(items)

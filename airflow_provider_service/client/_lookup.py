@@ -41,10 +41,7 @@ _Place = tuple["str | None", "str | None"]
 
 # A plain class, because every operator imports this module, and generating a data class or a named tuple takes long.
 class _Kind(Generic[Found]):
-    """A kind of objects: how they are listed, what their names are, and to which projects they belong.
-
-    ``listed`` takes a client, the name as a filter or None, the id of the project or None, and the filters of the kind.
-    """
+    """``listed`` takes a client, the name as a filter or None, the id of a project or None, and the kind's filters."""
 
     def __init__(
         self,
@@ -59,7 +56,6 @@ class _Kind(Generic[Found]):
         self.without_project = without_project
 
     def find(self, client: Resources, name: str, *, project_id: str | None = None, **filters: Any) -> Found | None:
-        """Find the object with exactly this name; if several have it, the error says where they are."""
         matches = self.named(client, name, project_id, **filters)
         if len(matches) > 1:
             raise errors.ServiceLookupError(
@@ -69,7 +65,6 @@ class _Kind(Generic[Found]):
         return matches[0] if matches else None
 
     def get(self, client: Resources, name: str, *, project_id: str | None = None, **filters: Any) -> Found:
-        """Return the object with exactly this name; if none has it, the error says which name was probably meant."""
         match = self.find(client, name, project_id=project_id, **filters)
         if match is not None:
             return match
@@ -144,7 +139,6 @@ find_workflow, get_workflow = _WORKFLOW.find, _WORKFLOW.get
 
 
 def get_workflow_or_archived(client: Resources, name: str, *, project_id: str | None = None) -> Workflow:
-    """Return the workflow with an exact name, as a list shows it; archived ones count as well."""
     return _WORKFLOW.get(client, name, project_id=project_id, archived=True)
 
 
@@ -205,7 +199,6 @@ def create_tag(client: Resources, name: str) -> tuple[Tag, bool]:
 
 
 def variables_of(client: Resources, *, project_id: str | None = None) -> Iterable[Variable]:
-    """Iterate over the variables of a project, or over those of the whole instance."""
     listed = client.variables.list(project_id=project_id)
     return (variable for variable in listed if (variable.project.id if variable.project else None) == project_id)
 

@@ -16,12 +16,10 @@ from pydantic.alias_generators import to_camel
 
 
 def wire_time(moment: datetime) -> str:
-    """Write a date and time in UTC, with milliseconds and ``Z``."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def in_utc(moment: datetime) -> datetime:
-    """Take a date and time without a time zone as UTC."""
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 

@@ -11,7 +11,6 @@ MAX_MESSAGE_CHARS = 500
 
 
 def shown(value: object) -> str:
-    """A short form of any refused value, for a message."""
     try:
         text = repr(value)
     except ValueError:  # Python refuses to convert numbers of thousands of digits
@@ -25,7 +24,6 @@ def type_of(value: object) -> str:
 
 
 def one_line(text: str) -> str:
-    """External text for a message: on one line, without control characters, and cut off at 500 characters."""
     printable = re.sub(r"[^\x20-\x7e\xa0-\ud7ff\ue000-\uffff]", " ", text)
     return re.sub(r"\s+", " ", printable).strip()[:MAX_MESSAGE_CHARS]
 
@@ -35,7 +33,6 @@ MAX_NESTING = 200
 
 
 def is_too_deep(value: Any, levels: int = MAX_NESTING) -> bool:
-    """Whether lists and mappings are nested more than so many levels deep."""
     level = [value] if _is_container(value) else []
     for _ in range(levels):
         # Each value once, because many places can share one.
@@ -49,10 +46,8 @@ def _is_container(value: Any) -> bool:
 
 
 def list_or_empty(value: Any) -> list[Any]:
-    """A list unchanged; an empty one for any other value."""
     return value if isinstance(value, list) else []
 
 
 def dict_or_empty(value: Any) -> dict[str, Any]:
-    """A dictionary unchanged; an empty one for any other value."""
     return value if isinstance(value, dict) else {}

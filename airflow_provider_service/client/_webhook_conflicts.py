@@ -33,7 +33,6 @@ def with_holder(
     nodes: Sequence[dict[str, Any]] | None = None,
     version_id: str | None = None,
 ) -> ServiceConflictError:
-    """The error with the webhook and the workflow that holds it, as far as the service lists them."""
     if "webhook" not in (error.server_message or ""):
         return error
     try:

@@ -182,7 +182,6 @@ class HookDataTables(DataTables):
 def _named(
     data_table_id: str | None, data_table_name: str | None, project_id: str | None, project_name: str | None
 ) -> SimpleNamespace:
-    """Collect the arguments that name a table, and refuse two tables or none, or two projects."""
     arguments = SimpleNamespace(
         data_table_id=data_table_id, data_table_name=data_table_name, project_id=project_id, project_name=project_name
     )

@@ -52,7 +52,6 @@ _called: set[str] = set()
 def wait_as(
     service_conn_id: str, timeout: timedelta | float, poll_interval: timedelta | float, on_vanished: OnVanished
 ) -> Wait:
-    """Return a wait that begins now, for an execution that is still unknown."""
     require_choice("on_vanished", on_vanished, ON_VANISHED)
     seconds = read_seconds("timeout", timeout)
     return Wait(
@@ -84,7 +83,6 @@ def run_once(
     wait_for_completion: bool,
     wanted: WantedOutput | None,
 ) -> dict[str, Any]:
-    """Run a workflow for a key, wait for the execution, and return what the operator returns."""
     if wanted is not None:
         wanted.require_in(request)
     workflow_id = request.workflow.id

@@ -44,7 +44,6 @@ def page_url(base_url: str, path: str, *ids: str | int) -> str:
 
 
 def execution_url(base_url: str, workflow_id: str, execution_id: str | int) -> str:
-    """Return the address of an execution's page."""
     return page_url(base_url, EXECUTION_PAGE, workflow_id, execution_id)
 
 
@@ -108,8 +107,6 @@ class ServicePageLink(ServiceLink):
 
 
 class ExecutionAddress(NamedTuple):
-    """The parts of the address of an execution's page."""
-
     base_url: str
     workflow_id: str
     execution_id: str

@@ -49,7 +49,6 @@ _BY_STATUS: dict[int, tuple[type[errors.ServiceApiError], str]] = {
 
 
 def decode(response: Answer, call: Call, *, secret: str, binary: bool) -> Any:
-    """Return the value of an answer, or raise the error that it is."""
     if response.status_code >= HTTPStatus.BAD_REQUEST:
         facts = facts_of(response, secret)
         failure = _meaning(response, facts["server_message"] or "", call)

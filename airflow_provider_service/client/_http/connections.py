@@ -47,8 +47,6 @@ _CERTIFICATE_REFUSED = re.compile("ALERT.*(CERTIFICATE|UNKNOWN_CA)")
 
 
 class Deadline:
-    """The moment, some seconds from now, by which something must have ended."""
-
     def __init__(self, seconds: float) -> None:
         self.seconds = min(seconds, MAX_SOCKET_SECONDS)
         self._end = clock().monotonic() + self.seconds
@@ -70,10 +68,7 @@ def _current_deadline() -> Deadline:
 
 @contextmanager
 def ending_by(deadline: Deadline) -> Iterator[None]:
-    """Apply a deadline to everything that this thread sends and reads inside the block.
-
-    The exception is resolving a host name, which is subject to the limits of the system.
-    """
+    """Apply a deadline to all that this thread sends and reads; only the system limits resolving a host name."""
     token = _deadline.set(deadline)
     try:
         yield
@@ -82,8 +77,6 @@ def ending_by(deadline: Deadline) -> Iterator[None]:
 
 
 class _TimedReader(io.RawIOBase):
-    """Reads from a socket; each read is limited to the time that is left."""
-
     def __init__(self, raw: io.RawIOBase, sock: socket.socket) -> None:
         self._raw, self._sock, self._deadline = raw, sock, _current_deadline()
 
@@ -123,7 +116,6 @@ class _TimedConnection(HTTPConnection):
     _was_made = False
 
     def connect(self) -> None:
-        """Connect, through a proxy and with TLS if configured, all within the time limit for connecting."""
         call = _current_deadline()
         self._was_made = False
         try:
@@ -135,11 +127,7 @@ class _TimedConnection(HTTPConnection):
 
     @property
     def has_connected_to_proxy(self) -> bool:
-        """Whether there is or was a connection through the proxy, on which a request may have been sent.
-
-        ``urllib3`` forgets it when the connection is closed, as it is when an answer is lost, and would then report
-        that the proxy could not be reached.
-        """
+        """Also once the connection is closed, when ``urllib3`` forgets that a request may have been sent."""
         return self._was_made or super().has_connected_to_proxy
 
     def _new_conn(self) -> socket.socket:
@@ -183,7 +171,6 @@ class _TimedConnection(HTTPConnection):
 
 
 def _limited(connected: socket.socket) -> socket.socket:
-    """Limit each step of a socket to the time that is left; close the socket if no time is left."""
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _KEEP_ALIVE.items():
         if hasattr(socket, name):
@@ -245,8 +232,6 @@ def _socks_pools() -> dict[str, type[HTTPConnectionPool]]:
 
 
 class TimedAdapter(HTTPAdapter):
-    """Makes ``requests`` use these connections, also through proxies."""
-
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
         super().init_poolmanager(*args, **options)
         self.poolmanager.pool_classes_by_scheme = _POOLS
@@ -257,6 +242,5 @@ class TimedAdapter(HTTPAdapter):
         return manager
 
     def proxy_headers(self, proxy: str) -> dict[str, str]:
-        """The header with the credentials of a proxy; its repr hides them."""
         headers: Mapping[str, str] = super().proxy_headers(proxy)
         return {name: HiddenText(value) for name, value in headers.items()}

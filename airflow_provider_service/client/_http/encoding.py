@@ -35,7 +35,6 @@ _LINE_END = b"\r\n"
 
 
 def fill_path(path: str, ids: Sequence[str | int]) -> str:
-    """Put percent-encoded ids into a path."""
     if not isinstance(path, str):
         raise ServiceInputError(f"path must be text such as '/workflows', not {shown(path)}; nothing was sent")
     parts = _parts_of(path)
@@ -62,10 +61,7 @@ def segment(text: str) -> str:
 
 
 def _id_segment(value: str | int) -> str:
-    """Percent-encode an id, or a name in its place, as one segment of a path.
-
-    Encoding alone does not suffice: proxies and servers decode what they pass on, and then see another path.
-    """
+    """Encoding alone does not suffice: proxies and servers decode what they pass on, and then see another path."""
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         raise ServiceInputError(f"an id must be text or a whole number, not {type(value).__name__}; nothing was sent")
     is_short = isinstance(value, str) or abs(value) < 10**MAX_ID_CHARS
@@ -75,7 +71,6 @@ def _id_segment(value: str | int) -> str:
 
 
 def encode_query(query: Query | None) -> str:
-    """Percent-encode query parameters completely, as the server requires; booleans become lower case."""
     pairs = []
     for name, value in (query or {}).items():
         if isinstance(value, Collection) and not isinstance(value, str):
@@ -86,7 +81,6 @@ def encode_query(query: Query | None) -> str:
 
 
 def text_of(value: Any) -> str:
-    """Write a plain value as the text of a query parameter or a form's field; booleans in lower case."""
     try:
         return str(value).lower() if isinstance(value, bool) else str(value)
     except ValueError:  # Python refuses to convert numbers of thousands of digits
@@ -101,7 +95,6 @@ def _quote(text: str) -> str:
 
 
 def to_json(value: Any) -> str:
-    """Write a value as compact JSON."""
     try:
         text = HiddenText(_ENCODER.encode(value))
         text.encode()
@@ -155,7 +148,6 @@ class FilePart(NamedTuple):
 
 
 def file_parts(files: Mapping[str, str | FileSource]) -> list[FilePart]:
-    """Check files before they are sent."""
     if not isinstance(files, Mapping):
         raise ServiceInputError(f"files must be a mapping of names to paths, not {shown(files)}; nothing was started")
     return [_part(name, Path(path) if isinstance(path, str) else path) for name, path in files.items()]
@@ -192,7 +184,6 @@ class MultipartBody:
 
     @property
     def content_type(self) -> str:
-        """The media type, with the boundary."""
         return f"multipart/form-data; boundary={self._boundary}"
 
     def __len__(self) -> int:

@@ -82,7 +82,6 @@ class Call(NamedTuple):
     scope: str | None = None
 
     def error(self, failure: Failure, **facts: Any) -> errors.ServiceApiError:
-        """The error of this call, with what it keeps of the answer."""
         kind, reason, hint = failure
         return kind(reason, method=self.method, path=self.path, hint=hint, **facts)
 
@@ -93,7 +92,6 @@ class Answer:
 
     @property
     def content_type(self) -> str:
-        """The media type in lower case, without parameters; empty if none is stated."""
         return self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
 
     @cached_property
@@ -115,7 +113,6 @@ class Answer:
         return self.content[:size].decode("latin-1")
 
     def json(self) -> Any:
-        """The JSON value of the body."""
         try:
             return self._value
         except RecursionError:
@@ -142,10 +139,7 @@ def _without_surrogates(text: str) -> str:
 
 
 class Session(requests.Session):
-    """Exchanges requests and answers with one server. Safe to use from several threads.
-
-    The first request to an origin reads proxies and CA bundles from the environment.
-    """
+    """Safe to use from several threads. The first request to an origin reads its proxies and CA bundles."""
 
     def __init__(self, config: ServiceConfig) -> None:
         super().__init__()
@@ -281,7 +275,6 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
 
 
 def event_data(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the data of each event of a stream as soon as the event is complete."""
     data: list[str] = []
     for line in chain(_lines(parts), [""]):
         if line.startswith("data:"):
@@ -306,7 +299,6 @@ def _lines(parts: Iterable[bytes]) -> Iterator[str]:
 def failure_to_answer(
     error: Exception, call: Call, config: ServiceConfig, *, timeout: float, proxy: str | None
 ) -> Exception:
-    """Name the failure of an exchange that ended without a complete answer."""
     inner, cause = _innermost(error), _root_cause(error)
     if isinstance(error, _BAD_PROXY):
         return bad_proxy(proxy)
@@ -349,7 +341,6 @@ def bad_proxy(proxy: str | None) -> errors.ServiceConfigError:
 
 
 def proxy_error(reason: str, call: Call, proxy: str | None, *, status: int | None) -> errors.ServiceApiError:
-    """Report that the proxy caused the failure, with the HTTP status that the proxy itself answered, if it did."""
     hint = "Check the connection's extra 'proxies' and the proxies of the environment"
     reason = f"the proxy {_shown(proxy)} did not pass the request on: {reason}"
     return call.error((errors.ServiceProxyError, reason, hint), status=status)

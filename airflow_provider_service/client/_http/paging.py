@@ -28,10 +28,7 @@ class PagingError(Exception):
 def follow_cursor(
     fetch: Fetch, *, page_size: int, limit: int | None, offset: int | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Yield the items of a cursor list page by page, with one page in memory at a time.
-
-    Ends on a null, absent or empty cursor.
-    """
+    """Yield the items of a list page by page, until the cursor is null, absent or empty."""
 
     def pages(size: int) -> Iterator[dict[str, Any]]:
         cursors: set[int] = set()
@@ -52,8 +49,6 @@ def follow_cursor(
 
 
 def follow_skip(fetch: Fetch, *, page_size: int, limit: int | None) -> Iterator[dict[str, Any]]:
-    """Yield the items of a skip/take list page by page, until their count is reached."""
-
     def pages(size: int) -> Iterator[dict[str, Any]]:
         advance = _Advance()
         skip = 0
@@ -69,11 +64,10 @@ def follow_skip(fetch: Fetch, *, page_size: int, limit: int | None) -> Iterator[
 
 
 def follow_ids(fetch: Fetch, *, page_size: int, limit: int | None, filter: Any) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a data table by id, with one page in memory at a time; each page begins after the last id.
+    """Yield rows by id, a page in memory; a cursor would miss rows if earlier ones were deleted meanwhile.
 
-    A cursor holds a number of rows to pass over. With it, rows would be missed if earlier ones were deleted meanwhile.
-    If a filter of the type ``"or"`` finds more than a page, its conditions are read side by side, because no condition
-    can be added to all of them; a page of each is in memory.
+    If a filter of the type ``"or"`` finds more than a page, its conditions are read side by side, as none can be added
+    to all of them; a page of each is in memory.
     """
 
     return _first(lambda size: _rows_after(0, fetch, size, filter), page_size, limit)
@@ -116,7 +110,6 @@ def conditions_of(filter: Any) -> list[Any]:
 
 
 def is_any_of_several(filter: Any) -> bool:
-    """Whether rows need to meet only one of several conditions."""
     return len(conditions_of(filter)) > 1 and filter.get("type") == "or"
 
 
@@ -130,8 +123,7 @@ def _row_id(row: Any) -> int:
 class _Advance:
     """Ensures that each page brings something new, judging by its length and its first and last item.
 
-    A page of a skip list is also repeated if exactly one page of items is inserted before it between two requests. The
-    list then fails instead of yielding items twice, and can be read again.
+    If just a page of items is inserted in a skip list meanwhile, the list fails instead of yielding items twice.
     """
 
     def __init__(self) -> None:

@@ -43,11 +43,9 @@ class Resource:
         self._transport = transport
 
     def _call(self, returns: type[T], method: str, path: str, *ids: str | int, **options: Unpack[CallOptions]) -> T:
-        """Call an endpoint and read its answer as ``returns``."""
         return read(returns, self._transport.call(method, path, *ids, **options), method, fill_path(path, ids))
 
     def _run(self, method: str, path: str, *ids: str | int, **options: Unpack[CallOptions]) -> None:
-        """Call an endpoint whose answer carries no information."""
         self._transport.call(method, path, *ids, **options)
 
     def _pages(
@@ -90,7 +88,6 @@ class Resource:
 
 
 def read(kind: type[T], answer: Any, method: str, path: str) -> T:
-    """Read an answer as a type or model."""
     try:
         return _adapter(kind).validate_python(answer)  # type: ignore[no-any-return, arg-type]
     except ValidationError as error:
@@ -116,7 +113,6 @@ def without_none(**fields: Any) -> dict[str, Any]:
 
 
 def require(condition: bool, message: str) -> None:
-    """Refuse an argument before anything is sent."""
     if not condition:
         raise ServiceInputError(f"{message}; nothing was sent")
 
@@ -127,7 +123,6 @@ def require_id(name: str, value: object) -> None:
 
 
 def moment(name: str, value: Moment | None) -> str | None:
-    """Write a date and time as the service does: in UTC, with milliseconds and ``Z``."""
     if not isinstance(value, datetime):
         return value
     require(value.tzinfo is not None, f"{name} must have a time zone, unlike {value.isoformat()}")
@@ -135,11 +130,9 @@ def moment(name: str, value: Moment | None) -> str | None:
 
 
 def json_text(value: Any) -> str | None:
-    """Write the value of a query parameter as compact JSON."""
     return None if value is None else to_json(value)
 
 
 def references(ids: Sequence[str]) -> list[dict[str, str]]:
-    """The body of a request that refers to objects by id."""
     require(not isinstance(ids, str), "ids must be a list of texts, not a single text")
     return [{"id": object_id} for object_id in ids]

@@ -108,7 +108,6 @@ class Webhooks(Resource):
 
 
 def methods_of(parameters: Mapping[str, Any]) -> list[str]:
-    """The HTTP methods that a webhook node takes, in its order."""
     methods = parameters.get("httpMethod", ["GET", "POST"] if parameters.get("multipleMethods") is True else "GET")
     return [str(method).upper() for method in (methods if isinstance(methods, list) and methods else [methods])]
 
@@ -163,7 +162,6 @@ def _path(parameters: Mapping[str, Any], webhook_id: str, which: str) -> str:
 
 
 def filled_path(trigger: WebhookTrigger, values: Mapping[str, str | int] | None) -> str:
-    """The path of a webhook with the values of its parameters."""
     values = {} if values is None else values
     names = trigger.path_parameters
     if not isinstance(values, Mapping):
@@ -182,10 +180,7 @@ def filled_path(trigger: WebhookTrigger, values: Mapping[str, str | int] | None)
 
 
 def _checked_value(name: str, value: object) -> str:
-    """The text of a parameter, which stays a single segment of the path.
-
-    The service cannot tell an encoded slash from one that separates segments.
-    """
+    """The service cannot tell an encoded slash from one that separates segments, so a value must not contain any."""
     is_number = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**MAX_ID_CHARS
     text = str(value) if is_number else value
     if not isinstance(text, str):
@@ -201,11 +196,7 @@ def _checked_value(name: str, value: object) -> str:
 
 
 def authentication_headers(kind: str, user: str, password: str, *, algorithm: str | None = None) -> dict[str, str]:
-    """The headers for a webhook's own authentication, of the kinds ``basicAuth``, ``headerAuth`` and ``jwtAuth``.
-
-    The user is the name of the header for ``headerAuth``; for ``jwtAuth`` without a user, the password, a passphrase or
-    private key, signs a token.
-    """
+    """The user is the header's name for ``headerAuth``; for ``jwtAuth`` without one, the password signs a token."""
     if kind == "jwtAuth" and not user:
         return {"Authorization": HiddenText(f"Bearer {signed_token(password, algorithm or 'HS256')}")}
     if not user:
@@ -226,7 +217,6 @@ def authentication_headers(kind: str, user: str, password: str, *, algorithm: st
 def signed_token(
     secret: str, algorithm: str, *, offset: timedelta | None = None, seconds: float = TOKEN_SECONDS
 ) -> str:
-    """Sign a token that is valid for some seconds, by a clock that is ahead of ours by the offset."""
     import jwt
 
     if not secret:
@@ -245,7 +235,6 @@ def signed_token(
 
 
 def checked_files(trigger: WebhookTrigger, files: Mapping[str, str | FileSource] | None) -> list[FilePart]:
-    """The files of a call."""
     parts = file_parts({} if files is None else files)
     if parts and not trigger.has_body:
         raise ServiceInputError(
@@ -255,7 +244,6 @@ def checked_files(trigger: WebhookTrigger, files: Mapping[str, str | FileSource]
 
 
 def checked_payload(trigger: WebhookTrigger, payload: Any, *, with_files: bool = False) -> Any:
-    """The payload of a call; an empty object by default."""
     if payload is None:
         return {}
     if trigger.has_body and not with_files:
