@@ -70,7 +70,6 @@ def kept(context: Context, name: Literal["execution", "reason"]) -> str | None:
 
 @contextmanager
 def failure_reported(context: Context) -> Iterator[None]:
-    """Keep the reason why an attempt fails for its page."""
     try:
         yield
     except (AirflowSkipException, ServiceTaskKilledError):  # whoever ended the task knows the reason

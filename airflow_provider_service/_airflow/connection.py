@@ -51,10 +51,7 @@ def _fields_of(connection: Any) -> _Fields:
 
 
 def config_of(connection: Connection) -> ServiceConfig:
-    """Read the settings of a connection: the base URL in ``host``, the key in ``password``, the rest in ``extra``.
-
-    ``schema`` may hold ``http`` or ``https``, or the path prefix if the connection was given as a URI.
-    """
+    """``schema`` may hold ``http`` or ``https``, or the path prefix if the connection was given as a URI."""
     fields = _fields_of(connection)
     del connection  # the frame of an error would show it
     source = f"connection '{fields.conn_id}'"
@@ -83,7 +80,6 @@ def config_of(connection: Connection) -> ServiceConfig:
 
 
 def connection_of(service_conn_id: str, get: Callable[[str], Connection]) -> Connection:
-    """Get the connection that a connection id stands for."""
     for conn_id in _candidates(service_conn_id):
         with suppress(AirflowNotFoundException):
             return get(conn_id)
@@ -103,15 +99,12 @@ def _candidates(service_conn_id: str) -> tuple[str, ...]:
 
 
 def no_connection(*conn_ids: str) -> AirflowNotFoundException:
-    """The error that none of these connections exists."""
     return AirflowNotFoundException(f"connection {' or '.join(map(repr, conn_ids))}: {NO_CONNECTION}")
 
 
 class WebhookHeaders:
-    """The headers of a webhook's call: those that are given, and the webhook's own authentication.
-
-    The connection holds a user as login and a password; or the name of a header as login and its value as password; or,
-    for a signed token, no login, the secret as password, and the algorithm in ``extra``.
+    """The connection holds a user as login and a password; or the name of a header as login and its value as password;
+    or, for a signed token, no login, the secret as password, and the algorithm in ``extra``.
     """
 
     def __init__(self, connection: Connection | None, given: Mapping[str, str] | None) -> None:
@@ -127,7 +120,6 @@ class WebhookHeaders:
         return {"webhook_headers": bool(self._given), "webhook_conn_id": self._connection is not None}
 
     def __call__(self, authentication: str) -> dict[str, str]:
-        """Make the headers for the authentication of the webhook's node, such as ``basicAuth``."""
         from airflow_provider_service.client.resources._webhooks import authentication_headers
 
         if self._connection is None:

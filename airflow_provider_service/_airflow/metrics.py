@@ -23,7 +23,6 @@ ROWS_DELETED = "service.rows.deleted"
 
 
 def count(name: str, by: int = 1) -> None:
-    """Add to a counter."""
     if by:
         _stats().incr(name, count=by)
 
@@ -34,7 +33,6 @@ def report_of_host(name: str, value: int) -> None:
 
 
 def report_duration(name: str, seconds: float) -> None:
-    """Report how long something took."""
     # Airflow converts a timedelta to the unit of its settings; a number would be reported unchanged.
     _stats().timing(name, timedelta(seconds=seconds))
 

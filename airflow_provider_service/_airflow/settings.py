@@ -28,7 +28,6 @@ def deployment() -> str | None:
 
 
 def api_workers() -> int:
-    """``[api] workers``: the number of processes that serve pages."""
     return int(conf.getint("api", "workers", fallback=1))
 
 

@@ -36,7 +36,6 @@ def _flag(name: str, text: str) -> Option:
 
 
 def _named(what: str, prefix: str = "", text: str = "") -> tuple[Option, Option]:
-    """Return the two options that name an object, by its id and by its name."""
     return (
         _option(f"--{prefix}{what}-id", metavar="ID", help=f"id of the {text or what}"),
         _option(f"--{prefix}{what}-name", metavar="NAME", help=f"exact name of the {text or what}, instead of its id"),
@@ -264,7 +263,6 @@ def get_commands() -> list[Any]:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of the arguments of ``python -m airflow_provider_service``."""
     of_all = argparse.ArgumentParser(prog="python -m airflow_provider_service")
     subparsers = of_all.add_subparsers(required=True, metavar="COMMAND")
     for command in COMMANDS:
@@ -276,7 +274,6 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run ``python -m airflow_provider_service``, and return the exit status."""
     from airflow_provider_service._cli.performing import perform
 
     parsed = parser().parse_args(arguments)

@@ -37,12 +37,10 @@ _STYLES = {"+": "green", "-": "red"}
 
 
 def perform_plan(screen: Screen, arguments: argparse.Namespace) -> int:
-    """Make the plan for files, and show it."""
     return _deploy_files(screen, arguments, preview=True)
 
 
 def perform_deploy(screen: Screen, arguments: argparse.Namespace) -> int:
-    """Deploy files, after their plan has been confirmed."""
     screen.require_answer(yes=arguments.yes)
     return _deploy_files(screen, arguments, preview=False)
 
@@ -61,7 +59,6 @@ def _deploy_files(screen: Screen, arguments: argparse.Namespace, *, preview: boo
 
 
 def perform_promote(screen: Screen, arguments: argparse.Namespace) -> int:
-    """Promote workflows, after the plan has been confirmed."""
     from airflow_provider_service._core.instances.export import destination_project_id, require_selection, to_promote
     from airflow_provider_service._core.instances.plan import DeploymentTarget
 
@@ -90,7 +87,6 @@ def _deploy(
     *,
     preview: bool,
 ) -> int:
-    """Make a plan, show it and, unless this is a preview, carry it out; return the exit status."""
     from airflow_provider_service._core.instances.apply import deployed, plan_report
     from airflow_provider_service._core.instances.plan import make_plan
 
@@ -111,7 +107,6 @@ def _deploy(
 
 
 def perform_export(screen: Screen, arguments: argparse.Namespace) -> int:
-    """Write the files; existing ones are replaced only after a confirmation."""
     from airflow_provider_service._core.instances.export import export_folder
     from airflow_provider_service._core.object_storage import StoredFolder
 
@@ -136,18 +131,15 @@ def plan_status(arguments: argparse.Namespace, *, has_changes: bool, preview: bo
 
 
 def show_lines(screen: Screen, lines: Iterable[str]) -> None:
-    """Show the lines of a plan, with additions and removals in colour."""
     for line in lines:
         screen.line(line, _STYLES.get(line.strip()[:1]))
 
 
 def workflows_page(hook: ServiceHook) -> str:
-    """Return the address of the instance's list of workflows."""
     return page_url(hook.config.base_url, WORKFLOWS_PAGE)
 
 
 def check_arguments(arguments: argparse.Namespace, *references: Reference) -> None:
-    """Check, before anything is sent, that the arguments fit each other, and that the report can be written."""
     with checking(arguments):
         for reference in references:
             reference.check(arguments, are_rendered=True)
@@ -157,7 +149,6 @@ def check_arguments(arguments: argparse.Namespace, *references: Reference) -> No
 
 
 def read_mapping(arguments: argparse.Namespace) -> InstanceMapping:
-    """Read the mapping of names from the file of ``--mapping``."""
     from airflow_provider_service._core.instances.mapping import InstanceMapping
 
     with checking(arguments):

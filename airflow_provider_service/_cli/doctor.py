@@ -24,7 +24,6 @@ _STYLES = {"FAIL": "bold red", "ok": "green", "note": "yellow"}
 
 
 def perform_doctor(screen: Screen, arguments: argparse.Namespace) -> int:
-    """Examine a connection, and print each finding as soon as it is known. Fails if a finding requires action."""
     from airflow_provider_service._core.pages.checkup import Finding, is_healthy
 
     conn_ids = [conn_id for conn_id in (arguments.conn_id, arguments.connection) if conn_id is not None]

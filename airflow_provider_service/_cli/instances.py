@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 
 def perform_audit(screen: Screen, arguments: argparse.Namespace) -> int:
-    """Show the findings of an audit."""
     from airflow_provider_service._core.instances.audit import audit
 
     check_arguments(arguments)
@@ -52,7 +51,6 @@ def perform_audit(screen: Screen, arguments: argparse.Namespace) -> int:
 
 
 def perform_backup(screen: Screen, arguments: argparse.Namespace) -> int:
-    """Write the archive; existing files are replaced or deleted only after a confirmation."""
     from airflow_provider_service._core.instances.backup import write_backup
     from airflow_provider_service._core.instances.backup_archive import require_archive
     from airflow_provider_service._core.instances.restore import backup_report
@@ -83,7 +81,6 @@ def perform_backup(screen: Screen, arguments: argparse.Namespace) -> int:
 
 
 def perform_restore(screen: Screen, arguments: argparse.Namespace) -> int:
-    """Check the archive, show the plan, and carry it out after a confirmation."""
     from airflow_provider_service._core.instances.backup_archive import require_archive
     from airflow_provider_service._core.instances.restore_reading import RestoreScope, opened_backup
 

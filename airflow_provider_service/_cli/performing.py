@@ -36,7 +36,6 @@ _WITH_STORED_CONNECTIONS = ("_AIRFLOW_PROCESS_CONTEXT", "server")
 
 
 def perform(module: str, name: str, arguments: argparse.Namespace) -> int:
-    """Perform the command of this name in a module of this package, and return the exit status."""
     screen = Screen(as_json=arguments.json)
     with (
         _interruptible(screen),
@@ -95,10 +94,9 @@ def _failed(screen: Screen, error: Exception, status: int) -> int:
 
 @contextmanager
 def connected(screen: Screen, conn_id: str | None, uri: str | None, *, option: str = "") -> Iterator[ServiceHook]:
-    """Open the connection of a command. An option prefix, as ``source-``, takes no connection from the environment.
+    """An option prefix, as ``source-``, takes no connection from the environment.
 
-    A URI or the environment variables become an Airflow connection of this process, so that the same code reads all of
-    them. Airflow reads its database only for connections that the environment does not define.
+    A connection of Airflow's database is read only if the environment does not define one.
     """
     from airflow_provider_service.hooks.service import ServiceHook
 
@@ -140,7 +138,6 @@ def _from_environment() -> tuple[str, str | None]:
 
 @contextmanager
 def in_environment(variable: str, value: str | None) -> Iterator[None]:
-    """Set a variable of the environment for a while, unless the value is None."""
     if value is None:
         yield
         return

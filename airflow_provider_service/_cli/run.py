@@ -38,7 +38,6 @@ _STYLES = {"success": "green", "error": "red", "crashed": "red", "canceled": "ye
 
 
 def perform_run(screen: Screen, arguments: argparse.Namespace) -> int:
-    """Start the workflow, and wait for it."""
     check_arguments(arguments, WORKFLOW, PROJECT)
     payload = _payload(arguments.payload)
     wanted = _wanted(arguments)
@@ -97,7 +96,6 @@ def _wait(
 
 
 def _show_end(screen: Screen, outcome: Outcome, values: dict[str, Any]) -> int:
-    """Show how an execution ended, with further values in the JSON result, and return the exit status."""
     has_succeeded = outcome.verdict == "succeeded"
     message = outcome.message[:1].upper() + outcome.message[1:]
     if has_succeeded:
@@ -113,7 +111,6 @@ def _return_output(node: str | None) -> ReturnOutput:
 
 
 def _payload(text: str | None) -> Any:
-    """Read the payload from an option, from the file that it names, or from the standard input."""
     if text is None:
         return None
     try:
@@ -131,7 +128,6 @@ def _refuse_constant(name: str) -> None:
 
 
 def _wait_for(execution_id: str, *, poll_interval: float, timeout: float = inf) -> Wait:
-    """Return a wait that begins now."""
     return Wait(
         execution_id=execution_id,
         service_conn_id="",
@@ -145,7 +141,6 @@ def _wait_for(execution_id: str, *, poll_interval: float, timeout: float = inf) 
 
 
 def _follow(client: ServiceClient, wait: Wait, lines: NodeLines) -> Outcome:
-    """Wait until an execution has ended or the wait is over, and show its nodes as they end."""
     config = client.transport.config
     pauses = (wait.poll_interval, max(wait.poll_interval, _LONGEST_NODE_PAUSE_SECONDS))
     nodes = NodeLog(config, wait.execution_id, show=lines.show, pauses=pauses)
@@ -156,7 +151,6 @@ def _follow(client: ServiceClient, wait: Wait, lines: NodeLines) -> Outcome:
 
 
 def perform_logs(screen: Screen, arguments: argparse.Namespace) -> int:
-    """Show the nodes that have run; with ``--follow``, continue until the execution has ended."""
     from airflow_provider_service.client._execution_data import read_state
 
     with connected(screen, arguments.conn_id, arguments.uri) as hook:
@@ -208,14 +202,11 @@ def _nodes(execution: Execution, lines: NodeLines) -> list[dict[str, object]] | 
 
 
 class NodeLines:
-    """Shows each node in a line, as soon as it has run and whenever it has changed."""
-
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
         self._shown: dict[str, NodeRun] = {}
 
     def show(self, nodes: Sequence[NodeRun]) -> None:
-        """Show the nodes that are new or have changed."""
         for node in nodes:
             if self._shown.get(node.node) != node:
                 self._shown[node.node] = node

@@ -49,11 +49,9 @@ class Screen:
         self.console = self._errors if as_json else _console(self._output)
 
     def hide(self, secrets: Sequence[str]) -> None:
-        """Mask these texts wherever they would be shown."""
         self._secrets += secrets
 
     def line(self, text: str = "", style: str | None = None) -> None:
-        """Show a line to people."""
         if not self.as_json:
             _print(self.console, self._safe(text), style)
 
@@ -62,7 +60,6 @@ class Screen:
         _print(self._errors, self._safe(text), style)
 
     def result(self, value: Any) -> None:
-        """Print the result as JSON for machines."""
         if self.as_json:
             plain = json.loads(json.dumps(value, default=str))
             # JSON escapes all characters outside of ASCII, so it cannot control a terminal.
@@ -77,7 +74,6 @@ class Screen:
             )
 
     def confirm(self, question: str, *, yes: bool) -> None:
-        """Ask before something is changed."""
         self.require_answer(yes=yes)
         if yes:
             return
@@ -87,7 +83,6 @@ class Screen:
 
     @contextmanager
     def busy(self, what: str) -> Iterator[None]:
-        """Show on a terminal that something is in progress."""
         if not self._errors.is_terminal:
             yield
             return
@@ -113,10 +108,7 @@ class Screen:
 
 
 class _Output:
-    """A stream whose faults do not end the job of the command.
-
-    If its reader leaves, as ``head`` and a terminal do, output is dropped. Characters that it cannot show are escaped.
-    """
+    """If its reader leaves, as ``head`` does, output is dropped. Characters that it cannot show are escaped."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -134,7 +126,6 @@ class _Output:
                 self._stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
     def flush(self) -> None:
-        """Send what has been written."""
         with self._dropping():
             self._stream.flush()
 

@@ -93,16 +93,12 @@ _known: OrderedDict[tuple[Any, str], dict[str, Any]] = OrderedDict()
 
 
 class Executions(NamedTuple):
-    """Executions of tasks, and what could not be read, in sentences."""
-
     known: list[TaskExecution]
     is_complete: bool  # whether there are no earlier ones
     lacks: tuple[str, ...] = ()
 
 
 class Found(NamedTuple):
-    """An attempt, the address of its execution from its link, and evidence that the execution is the task's own."""
-
     task: TaskView
     address: ExecutionAddress | None
     evidence: Evidence | None
@@ -156,10 +152,10 @@ def waits(lacks: list[str]) -> list[Waits]:
 
 
 def executions(dag_id: str | None = None, run_id: str | None = None) -> Executions:
-    """Read the latest executions that tasks have started or waited for, those of the latest DAG runs first.
+    """Read the executions of the latest DAG runs, by the links of the tasks, which are XComs.
 
-    The links of the tasks, which are XComs, lead to them. The primary key of XComs begins with the id of the DAG run,
-    and the query excludes ids below a limit, so that it reads no more rows as the database grows.
+    Their primary key begins with the id of the DAG run, and ids below a limit are excluded: as the database grows, no
+    more rows are read.
     """
     lacks: list[str] = []
     known: list[TaskExecution] = []
@@ -182,7 +178,6 @@ def executions(dag_id: str | None = None, run_id: str | None = None) -> Executio
 
 
 def _pushed_by_tasks(key: str, dag_id: str | None, run_id: str | None, oldest: int) -> Select[Any]:
-    """Select the XComs of a key, with the task instances that have pushed them, those of the latest DAG runs first."""
     columns = (*(getattr(XComModel, name) for name in _KEY), XComModel.dag_run_id, XComModel.timestamp, XComModel.value)
     pushed = select(*columns, TaskInstance.state).join(TaskInstance, and_(*_owned(XComModel, TaskInstance)))
     return (
@@ -206,10 +201,7 @@ def _read(rows: Iterable[Any]) -> Iterator[TaskExecution]:
 
 
 def _xcom(stored: object) -> Any:
-    """Read a text or a mapping from the column ``value`` of an XCom.
-
-    Airflow's own function would import the class that an XCom names, and raise what that raises.
-    """
+    """Airflow's own function would import the class that an XCom names, and raise what that raises."""
     text = stored.decode(errors="replace") if isinstance(stored, bytes) else stored  # bytes before Airflow 3
     # JSON, and not a text that Airflow stores as it is
     if isinstance(text, str) and text.startswith(('"', "{")) and len(text) <= MAX_XCOM_CHARS:
@@ -219,7 +211,6 @@ def _xcom(stored: object) -> Any:
 
 
 def latest_runs(known: Iterable[TaskExecution], base_url: str) -> list[TaskExecution]:
-    """Select the executions on a server that tasks have started or found lately, the latest first."""
     since = clock().utcnow() - LOOK_BACK
     runs = [run for run in known if run.address.base_url == base_url and run.known_at > since]
     return sorted(runs, key=lambda run: run.known_at, reverse=True)

@@ -30,7 +30,6 @@ _WORDS = {
 
 
 def make_app() -> FastAPI:
-    """Create the application, with its own snapshots."""
     app = FastAPI(title="Pages about the service", docs_url=None, redoc_url=None, openapi_url=None)
     workers = settings.api_workers()
     app.state.tasks = TaskPages(workers)

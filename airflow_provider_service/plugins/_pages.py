@@ -68,8 +68,6 @@ T = TypeVar("T")
 def _readable_executions(
     request: Request, user: BaseUser, executions: Iterable[TaskExecution]
 ) -> Iterator[TaskExecution]:
-    """Select the executions whose task instances the user may read."""
-
     @cache
     def may_read(dag_id: str) -> bool:
         try:
@@ -121,17 +119,12 @@ class TaskKey(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """A page as it is sent, compressed, and a version that changes with its content."""
-
     body: bytes
     version: str
 
 
 class TaskPages:
-    """The pages of task instances, each step of which is kept for the next viewer.
-
-    :param processes: number of processes of the API server, which together read no more often than one would.
-    """
+    """Each step of a page is kept for the next viewer; ``processes`` together read no more often than one would."""
 
     def __init__(self, processes: int) -> None:
         self._tasks: Snapshots[Found | None] = Snapshots(lambda _: 0.0)
@@ -197,7 +190,6 @@ def _packed(found: Found, seen: ExecutionReading | None, root: str, *, whole: bo
 
 
 def execution_snapshots(processes: int) -> Snapshots[Executions]:
-    """Create the store of the executions that were last read for each DAG, and for all."""
     return Snapshots(lambda _: KEEP_LIST_SECONDS, processes=processes, capacity=LISTS)
 
 
@@ -210,7 +202,6 @@ async def _executions(request: Request, dag_id: str | None = None, run_id: str |
 async def executions_page(
     request: Request, user: GetUserDep, dag_id: str | None = None, run_id: str | None = None
 ) -> Response:
-    """List the executions that tasks have started or waited for, in all DAGs, in one DAG, or in one DAG run."""
     executions = await _executions(request, dag_id, run_id)
     return await run_in_threadpool(_executions_page, request, user, executions, dag_id, run_id)
 
@@ -238,14 +229,11 @@ def _executions_page(
 
 
 class Checkup(NamedTuple):
-    """The findings about a connection, and the server that it leads to, if that is known."""
-
     findings: list[Finding]
     base_url: str | None = None
 
 
 def connection_snapshots(processes: int) -> Snapshots[Checkup]:
-    """Create the store of the latest examination of each connection."""
     return Snapshots(lambda _: KEEP_CHECKUP_SECONDS, processes=processes)
 
 
@@ -283,7 +271,6 @@ def _verdict_so_far(request: Request, connection_id: str) -> Verdict | None:
 
 
 async def connection_page(request: Request, connection_id: str, user: GetUserDep) -> Response:
-    """Show the findings about a connection, and what Airflow knows about its server."""
     try:
         examination = _examine(request, connection_id)
         await _within(CHECKUP_SECONDS, examination)

@@ -31,7 +31,6 @@ class LazyApp:
         receive: Callable[[], Awaitable[_Message]],
         send: Callable[[_Message], Awaitable[None]],
     ) -> None:
-        """Pass a request on to the application."""
         app = self._app or await in_daemon_thread(self._make)  # its imports take a while
         await app(scope, receive, send)
 
@@ -44,7 +43,6 @@ class LazyApp:
 
 
 def address(path: str) -> str:
-    """Return the address of a page on this Airflow, which may be below a path."""
     return f"{settings.base_path()}{URL_PREFIX}{path}"
 
 

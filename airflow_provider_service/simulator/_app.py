@@ -111,10 +111,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def without_address(app: ASGIApp) -> ASGIApp:
-    """ASGI layer that removes the address of the server from the path of a request that was sent as to a proxy.
-
-    uvicorn itself does so only if httptools is installed, which Airflow 2.11 does without.
-    """
+    """uvicorn itself removes the address only if httptools is installed, which Airflow 2.11 does without."""
 
     async def layer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["raw_path"].startswith((b"http://", b"https://")):

@@ -45,8 +45,6 @@ class Clock:
 
 
 def with_date(app: ASGIApp, now: Callable[[], datetime]) -> ASGIApp:
-    """ASGI layer that adds a ``Date`` header by the simulated clock to every answer that has none."""
-
     async def layer(scope: Scope, receive: Receive, send: Send) -> None:
         async def dated(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -55,8 +55,6 @@ class Fault:
 
 @dataclass
 class FaultBoard:
-    """The injected faults, and how to close a request's connection."""
-
     disconnect: Callable[[Scope, bool], None]
     faults: list[Fault] = field(default_factory=list)
 
@@ -156,11 +154,7 @@ async def _send_too_little(answer: list[Message], send: Send) -> None:
 
 @dataclass
 class RecordedRequest:
-    """One request: decoded path, raw query string, and the status of its answer.
-
-    ``status`` is None until the request is answered, and stays None if the connection is closed without an answer.
-    ``is_over`` is True once the service has finished with the request, whether it was answered or not.
-    """
+    """One request. ``status`` stays None if the connection is closed without an answer."""
 
     method: str
     path: str

@@ -54,11 +54,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer other than JSON with the operation's status.
-
-    A ``body`` of str or bytes is sent unchanged, None as an empty body, and anything else as JSON. If ``status`` is
-    None, the answer has that of the operation.
-    """
+    """An answer other than JSON with the operation's status. A ``body`` of str or bytes is sent unchanged."""
 
     body: Any = None
     status: int | None = None
@@ -71,11 +67,7 @@ Handler = Callable[[Call], Any]
 
 @dataclass(frozen=True)
 class Operation:
-    """One endpoint.
-
-    ``path`` is below ``/api/v1``. A ``scope`` "a,b" needs both, and None any valid key. ``params`` names the format of
-    path parameters: "identifier", "nanoid", "execution_id".
-    """
+    """``path`` is below ``/api/v1``. A ``scope`` "a,b" needs both, and None any valid key."""
 
     name: str
     method: str
@@ -91,7 +83,6 @@ class Operation:
 
     @property
     def scopes(self) -> tuple[str, ...]:
-        """Every scope that the key needs; none means any valid key."""
         return tuple(self.scope.split(",")) if self.scope else ()
 
 
@@ -141,7 +132,6 @@ def error_response(error: ApiError) -> Response:
 
 
 def render(result: Any, status: int) -> Response:
-    """Send what a handler returned: data as JSON, None as an empty body, or a :class:`Reply`."""
     reply = result if isinstance(result, Reply) else Reply(result)
     code = reply.status or status
     if reply.body is None:
@@ -224,7 +214,6 @@ def _admit(request: Request, op: Operation, state: State, body: Any, *, is_empty
 
 
 async def hold_open(request: Request, state: State, reached: Callable[[], bool]) -> None:
-    """Keep a request open until ``reached()`` is true."""
     if not await state.hold(reached, request.is_disconnected):
         raise ApiError(503, "Service Unavailable")
 
@@ -291,10 +280,8 @@ def page(
     over: Literal["clamp", "refuse"] = "clamp",
     shape: Callable[[Item], Any] | None = None,
 ) -> dict[str, Any]:
-    """Answer one page of an offset list: ``{"data": [...], "nextCursor": str | None}``.
-
-    A limit of 0 returns everything and a cursor that points to itself; a cursor's own limit is honoured, even above
-    the maximum. The service does both.
+    """An offset list. A limit of 0 returns everything and a cursor that points to itself; a cursor's own limit is
+    honoured, even above the maximum. The service does both.
     """
     offset, limit = _offset_and_limit(call.query, over)
     chosen = items[offset : offset + limit] if limit else items[offset:]
@@ -329,10 +316,8 @@ def keyset_page(
     id_of: Callable[[Item], int],
     shape: Callable[[Item], Any],
 ) -> dict[str, Any]:
-    """Answer one page of a newest-first list whose cursor is the last id seen.
-
-    ``select`` yields the matching items with ids below its argument (None: all), newest first. A cursor of another kind
-    is silently ignored, a cursor's limit is clamped, and a limit of 0 returns everything.
+    """A newest-first list whose cursor is the last id seen. A cursor of another kind is silently ignored, a cursor's
+    limit is clamped, and a limit of 0 returns everything.
     """
     limit: int = min(call.query.get("limit", DEFAULT_LIMIT), MAX_LIMIT)
     last_id: int | None = None

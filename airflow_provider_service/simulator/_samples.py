@@ -71,7 +71,6 @@ def webhook_workflow(
     response_mode: ResponseMode = "onReceived",
     respond_with_id: bool = False,
 ) -> dict[str, Any]:
-    """The body of a create, for a workflow that is started by a ``POST`` to its webhook."""
     by_node = response_mode == "responseNode"
     options = {"responseData": WITH_ID} if respond_with_id and not by_node else {}
     nodes = [webhook(path, responseMode=response_mode, options=options)]
@@ -88,7 +87,6 @@ def webhook_workflow(
 def scripted_workflow(
     name: str, begin: dict[str, Any], *, seconds: float, output: list[dict[str, Any]] | None, error: str | None
 ) -> dict[str, Any]:
-    """The body of a create, for a workflow that takes some time, and then fails or returns items."""
     nodes = [begin]
     if seconds:
         nodes.append(wait(seconds))

@@ -42,10 +42,7 @@ _running: set[ServiceSimulator] = set()
 
 
 def is_any_request_processed(since: float) -> bool:
-    """Whether a simulator of this process has requests that it neither has finished with nor holds open.
-
-    It must have begun or finished one ``since`` then, by the monotonic clock.
-    """
+    """Whether a simulator of this process has requests, begun or finished since then, that it does not hold open."""
     return any(
         simulator._recording.unfinished > simulator.state.held and simulator._recording.changed > since
         for simulator in tuple(_running)

@@ -107,12 +107,10 @@ class State:
         return user
 
     def delete_user(self, user_id: str, *, by: str) -> None:
-        """Delete a user with the personal project and everything in it."""
         self.users.delete(user_id, by=by)
         self._delete_content(self.projects.delete_user(user_id))
 
     def delete_project(self, project_id: str) -> None:
-        """Delete a team project and everything in it."""
         self.projects.delete(project_id)
         self._delete_content(project_id)
 

@@ -44,8 +44,6 @@ _SORTS = tuple(f"{key}:{direction}" for key in _SORT_KEYS for direction in ("asc
 
 
 class TableStore:
-    """Data tables by id, oldest first."""
-
     def __init__(self, host: Host) -> None:
         self._host = host
         self._tables: dict[str, Table] = {}
@@ -151,7 +149,6 @@ class Table:
 
     @property
     def types(self) -> dict[str, str]:
-        """Column name to type, system columns included."""
         return {**{column["name"]: column["type"] for column in self.columns}, **SYSTEM_COLUMNS}
 
     @property
@@ -247,7 +244,6 @@ class Table:
     # ------------------------------------------------------------ rows
 
     def show(self, row: Row) -> Row:
-        """A row in the service's format: user columns, then system columns."""
         names = (*(column["name"] for column in self.columns), *SYSTEM_COLUMNS)
         return {name: row[name] for name in names}
 
@@ -373,7 +369,6 @@ class Table:
 
 
 def check_reserved(name: str, *, status: int) -> None:
-    """Refuse the service's own column names, regardless of case."""
     kind = _RESERVED.get(name.lower())
     if kind:
         raise ApiError(status, f'Column name "{name}" is reserved as a {kind} column name.')
@@ -514,7 +509,6 @@ def coerce(column: str, column_type: str, value: Any) -> Any:
 
 
 def comparable(column_type: str, stored: Any) -> Any:
-    """The stored value as comparisons and sorting see it."""
     return f"{stored[:10]} {stored[11:23]}" if column_type == "date" else stored
 
 

@@ -45,10 +45,7 @@ _JSON_TYPES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Field:
-    """One value of a body; any value, including null, where no class below describes it more closely.
-
-    ``message`` replaces the family's text (without the ``request/body/x`` in front).
-    """
+    """Any value, including null. ``message`` replaces the family's text (without the ``request/body/x`` in front)."""
 
     nullable: bool = False
     message: str | None = None
@@ -56,7 +53,6 @@ class Field:
     _json: ClassVar[str | None] = None
 
     def check(self, value: Any, where: str, family: Family) -> None:
-        """Refuse ``value`` at ``where`` with the family's text."""
         if value is None and self.nullable:
             return
         try:
@@ -84,8 +80,6 @@ class Boolean(Field):
 
 @dataclass(frozen=True, kw_only=True)
 class Text(Field):
-    """A string of ``min`` to ``max`` characters that matches ``pattern`` as a whole."""
-
     min: int | None = None
     max: int | None = None
     pattern: str | None = None
@@ -153,7 +147,6 @@ class Enum(Field):
 
 
 def outside(values: tuple[str, ...], value: Any, family: Family) -> str:
-    """The text for a value that is not one of ``values``."""
     if family == "strict":
         return f"must be equal to one of the allowed values: {', '.join(values)}"
     return f"Invalid enum value. Expected {' | '.join(repr(v) for v in values)}, received '{value}'"
@@ -191,8 +184,6 @@ class Object(Field):
 
 @dataclass(frozen=True, kw_only=True)
 class Array(Field):
-    """A list of ``items``, ``min`` to ``max`` of them."""
-
     items: Field = field(default_factory=Field)
     min: int = 0
     max: int | None = None
@@ -206,10 +197,7 @@ class Array(Field):
 
 @dataclass(frozen=True, kw_only=True)
 class Body(Object):
-    """The body of an operation: one object or, with ``array``, a list of at least ``min`` of these objects.
-
-    With ``required_body=False``, the request may have no body at all; handlers then get ``{}``.
-    """
+    """With ``array``, a list of at least ``min`` objects. Without ``required_body``, no body becomes ``{}``."""
 
     required_body: bool = True
     array: bool = False
@@ -256,11 +244,7 @@ ParamKind = Literal["string", "integer", "boolean", "enum", "datetime", "json", 
 
 @dataclass(frozen=True)
 class Param:
-    """One query parameter.
-
-    Kind ``integer`` arrives as int, ``boolean`` as bool, ``datetime`` as aware datetime, ``json`` decoded.
-    ``message`` replaces the family's 400 text as a whole.
-    """
+    """``datetime`` arrives as aware datetime, ``json`` decoded. ``message`` replaces the family's text as a whole."""
 
     name: str
     kind: ParamKind = "string"
@@ -407,6 +391,5 @@ def offers(version: str, operation: str, parameter: str | None = None) -> bool:
 
 
 def is_at_least(version: str, other: str) -> bool:
-    """Whether a version such as ``"2.20.12"`` is at least as new as another one, such as ``"2.20"``."""
     numbers, of_other = ([int(number) for number in text.split(".")[:2]] for text in (version, other))
     return numbers >= of_other

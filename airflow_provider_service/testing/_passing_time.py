@@ -83,10 +83,7 @@ class _Sleeper:
 
 
 class PassingTime(Clock):
-    """The clock of this process and of simulated services, which jumps when all threads wait.
-
-    If it ``stands``, time passes only in jumps, so that the speed of the machine does not matter.
-    """
+    """The clock jumps when all threads wait. If it ``stands``, time passes only so, however slow the machine is."""
 
     def __init__(self, *, stands: bool = False) -> None:
         self._stands = stands
@@ -98,15 +95,12 @@ class PassingTime(Clock):
         self._over = threading.Event()
 
     def now(self) -> float:
-        """Return the seconds since the epoch, including all jumps."""
         return (self._began if self._stands else time.time()) + self._jumped
 
     def monotonic(self) -> float:
-        """Return seconds that only increase, including all jumps."""
         return (self._began if self._stands else time.monotonic()) + self._jumped
 
     def wait(self, event: threading.Event, seconds: float, deadline: float = math.inf) -> bool:
-        """Wait for an event, or until the clock has jumped past the end of the pause."""
         condition: threading.Condition = vars(event)["_cond"]  # so that setting the event wakes this thread, too
 
         def wake() -> None:
@@ -121,7 +115,6 @@ class PassingTime(Clock):
         return event.is_set()
 
     async def async_sleep(self, seconds: float, deadline: float = math.inf) -> None:
-        """Wait until the clock has jumped past the end of the pause."""
         loop, over = asyncio.get_running_loop(), asyncio.Event()
 
         def wake() -> None:
@@ -132,7 +125,6 @@ class PassingTime(Clock):
             await (asyncio.sleep(0) if sleeper.is_over else over.wait())
 
     async def wait_for(self, work: Awaitable[T], seconds: float) -> T:
-        """Await work for a limited time."""
         task, limit = asyncio.ensure_future(work), asyncio.ensure_future(self.async_sleep(seconds))
         try:
             await asyncio.wait({task, limit}, return_when=asyncio.FIRST_COMPLETED)
@@ -154,7 +146,7 @@ class PassingTime(Clock):
 
     @contextmanager
     def alarm(self, seconds: float) -> Iterator[None]:
-        """Send SIGALRM to the main thread when this block of it has taken so long; others get no signals.
+        """Send SIGALRM to the main thread; others get no signals.
 
         The clock does not jump for this alone, because the block may wait for what takes real time.
         """
@@ -205,7 +197,6 @@ class PassingTime(Clock):
             simulator.clock.shift(self.now() - time.time())
 
     def include(self, simulator: ServiceSimulator) -> None:
-        """Let a simulated service use this clock."""
         simulator.clock.source = self.utcnow
         self._simulators.append(simulator)
 
@@ -247,7 +238,6 @@ class PassingTime(Clock):
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
 
     def _next_event(self, state: State) -> float:
-        """Return the time of the service's next action; infinity if it has none."""
         state.settle()
         due = state.schedule.next_due()
         return math.inf if due is None else self.now() + (due - state.clock.now()).total_seconds()

@@ -242,13 +242,11 @@ Stored = tuple[str, dict[str, Any]]
 
 
 def as_stored(trigger: BaseTrigger) -> Stored:
-    """Return a trigger as the database holds it: its class path, and its arguments as JSON."""
     path, arguments = trigger.serialize()
     return path, json.loads(json.dumps(serialize(arguments)))
 
 
 def from_stored(path: str, arguments: dict[str, Any]) -> Any:
-    """Recreate a trigger from the database, as the triggerer does."""
     module, _, name = path.rpartition(".")
     restored: Any = deserialize(arguments)
     return getattr(import_module(module), name)(**restored)
@@ -263,7 +261,6 @@ class TooLateError(Exception):
 
 
 async def first_event(trigger: BaseTrigger, limit: timedelta | None = None) -> Any:
-    """Return the payload of a trigger's first event, as it arrives at the task."""
     seconds, began = math.inf if limit is None else limit.total_seconds(), clock().now()
     try:
         # In real time, in which triggers of other providers wait.
@@ -280,5 +277,4 @@ async def first_event(trigger: BaseTrigger, limit: timedelta | None = None) -> A
 
 
 def as_xcom(value: Any) -> Any:
-    """Return a value after its way through the database."""
     return deserialize(json.loads(json.dumps(serialize(value))))

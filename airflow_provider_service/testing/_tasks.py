@@ -113,7 +113,6 @@ def run_task(
 
 
 def _attempt(operator: Any, context: dict[str, Any], number: int) -> TaskResult:
-    """Run one attempt with all its pauses, after each of which the task continues as a new object."""
     resume: tuple[str, dict[str, Any]] | None = None  # the method that Airflow calls, and its arguments
     deferrals = 0
     while True:
@@ -140,7 +139,6 @@ def _attempt(operator: Any, context: dict[str, Any], number: int) -> TaskResult:
 
 @contextmanager
 def _prepared(operator: Any, context: dict[str, Any]) -> Iterator[Any]:
-    """Make a rendered copy of the operator, and close its connections afterwards."""
     task = operator.prepare_for_execution()
     context["task"] = context["ti"].task = task
     task.render_template_fields(context)
@@ -200,8 +198,6 @@ def _push(task: Any, ti: FakeTaskInstance, value: Any) -> dict[str, Any]:
 
 @dataclass
 class FakeTaskInstance:
-    """The parts of a task instance that operators and templates use."""
-
     task: Any
     run_id: str
     upstream: Mapping[str, Any]
@@ -231,7 +227,6 @@ class FakeTaskInstance:
         default: Any = None,
         **_: Any,
     ) -> Any:
-        """Return XComs of this task, or the results of others."""
         if task_ids is None or task_ids == self.task_id:
             return self.pushed.get(key, default)
         if not isinstance(task_ids, str):
@@ -274,7 +269,6 @@ def task_context(
     logical_date: datetime | None,
     run_id: str | None,
 ) -> dict[str, Any]:
-    """Make the context of the first attempt of a task in a new DAG run."""
     merged = copy.deepcopy(task.params)
     merged.update(params)
     now = clock().utcnow()

@@ -85,8 +85,6 @@ _FEATURES = {
 
 
 class State(NamedTuple):
-    """Whether a job can be done and, if not or only in part, why."""
-
     is_good: bool
     text: str
     is_known: bool = True  # False if it could not be examined
@@ -152,15 +150,11 @@ class Finding:
 
     @property
     def is_left_out(self) -> bool:
-        """Whether it was not examined because an earlier check failed."""
         return self.text == LEFT_OUT
 
 
 def examine(config: ServiceConfig) -> Iterator[Finding]:
-    """Make all checks, one by one, and yield each finding as soon as it is known.
-
-    Sends about eight requests, each once, which only read.
-    """
+    """Make all checks, one by one, by about eight requests, each once, which only read."""
     from airflow_provider_service.client import ServiceClient
 
     quick = config.one_try(timeout=min(config.timeout, REQUEST_SECONDS))
@@ -185,13 +179,10 @@ def examine(config: ServiceConfig) -> Iterator[Finding]:
 
 
 def is_healthy(findings: list[Finding]) -> bool:
-    """Whether no finding requires action."""
     return all(finding.grade != "FAIL" for finding in findings)
 
 
 class Verdict(NamedTuple):
-    """The verdict of an examination."""
-
     grade: Grade
     text: str
 
@@ -204,7 +195,6 @@ def complete(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def verdict(findings: Sequence[Finding]) -> Verdict:
-    """Sum up the findings of an examination."""
     number = Counter(finding.grade for finding in complete(findings))
     failed, skipped = number["FAIL"], number["skip"]
     if failed:

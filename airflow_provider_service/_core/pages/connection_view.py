@@ -35,11 +35,7 @@ class Waits:
 
 @dataclass(frozen=True)
 class ConnectionView:
-    """The contents of the page of a connection.
-
-    :param runs: the latest runs on its server that the user may read.
-    :param lacks: what could not be read of Airflow's database, in sentences.
-    """
+    """``lacks`` says in sentences what could not be read of Airflow's database."""
 
     connection_id: str
     findings: Sequence[Finding]
@@ -51,14 +47,12 @@ class ConnectionView:
 
 
 def waits_table(waits: Sequence[Waits], now: datetime) -> Table:
-    """List the waits of each triggerer."""
     rows = [(wait.triggerer or "none yet", wait.trigger, wait.number, last_heartbeat(wait, now)) for wait in waits]
     columns = ("triggerer", "trigger", "number", "last heartbeat")
     return Table("Waits in the triggerers", columns, rows, note=OF_ALL if rows else NO_WAITS)
 
 
 def runs_table(runs: Sequence[TaskExecution]) -> Table:
-    """List the latest runs that Airflow's tasks have started on the server."""
     rows = [
         (
             Link(run.address.execution_id, run.execution_url),
@@ -75,7 +69,6 @@ def runs_table(runs: Sequence[TaskExecution]) -> Table:
 
 
 def last_heartbeat(waits: Waits, now: datetime) -> str:
-    """Say when a triggerer last sent a heartbeat, and whether that is too long ago."""
     if waits.heartbeat_at is None:
         return ""
     seconds = max(0.0, (now - waits.heartbeat_at).total_seconds())

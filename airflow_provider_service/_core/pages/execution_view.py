@@ -68,7 +68,6 @@ _OF_STATUS: dict[str | None, State] = {
 
 
 def state_of(status: str | None) -> State:
-    """Return the state that a status of the service stands for."""
     return _OF_STATUS.get(status, "unreported")
 
 
@@ -111,7 +110,6 @@ class Frame(NamedTuple):
 
     @property
     def ticks(self) -> Sequence[Tick]:
-        """The marks of the axis, at round times."""
         seconds = self.length / 1000
         step = _step(seconds)
         return [Tick(step * number / seconds, step * number) for number in range(int(seconds / step) + 1)]
@@ -162,7 +160,6 @@ def _binned(runs: list[tuple[float, float]], most: int) -> Iterator[tuple[float,
 
 
 def _step(seconds: float) -> float:
-    """Return the round time between two marks."""
     least = max(0.001, seconds / MAX_TICKS)
     if least > 30:
         return next((step for step in _STEPS_SECONDS if step >= least), 86_400 * math.ceil(least / 86_400))
@@ -181,8 +178,6 @@ OutputOf = Callable[[str], "str | None"]
 
 @dataclass(frozen=True)
 class NodeView:
-    """A node of the workflow."""
-
     anchor: str  # its name in the page's address, which does not change during the execution
     name: str
     kind: str
@@ -212,11 +207,9 @@ class Texts:
         self.call = cache(self._call)
 
     def name(self, text: str) -> str:
-        """Return a name, which may be truncated."""
         return cut(masked(text, *self._secrets), MAX_NAME_CHARS)
 
     def message(self, text: str | None) -> str | None:
-        """Return a message, which may be truncated."""
         return text and cut(masked(text, *self._secrets), MAX_MESSAGE_CHARS)
 
     def _call(self, name: str) -> str:
@@ -333,12 +326,10 @@ class ExecutionView:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the execution has ended, so that nothing about it will change."""
         return self.status in ENDED_STATUSES
 
     @property
     def seconds(self) -> float | None:
-        """Duration of the execution, if it has ended."""
         if self.started_at is None or self.stopped_at is None or not self.has_ended:
             return None
         return max(0.0, (self.stopped_at - self.started_at).total_seconds())
@@ -352,16 +343,13 @@ class ExecutionView:
 
     @property
     def shows_nodes(self) -> bool:
-        """Whether anything is known about the nodes besides their connections."""
         return any(node.state != "unreported" for node in self.nodes)
 
     def node(self, name: str) -> NodeView | None:
-        """Return the node with this name."""
         return next((node for node in self.nodes if node.name == name), None)
 
 
 def view_of(execution: Execution, *, secrets: Collection[str] = (), output_of: OutputOf | None = None) -> ExecutionView:
-    """Make the view of an execution that was read with or without its data."""
     texts = Texts(secrets)
     drawing = draw(execution.workflow_data)
     all_names = {*names_that_ran(execution), *(box.node for box in (drawing.boxes if drawing else ()))}

@@ -40,9 +40,7 @@ Workflow = tuple[str, str]
 class TaskExecution:
     """The execution that a task instance runs, retries or waits for, or the last one that it did.
 
-    :param known_at: when the task received the id of the execution.
-    :param started_at: when the execution began; this, its end and the name of its workflow are known only if the task
-        has told.
+    Its start, its end and its workflow's name are known only if the task has told; ``known_at`` is when it got the id.
     """
 
     dag_id: str
@@ -72,37 +70,30 @@ class TaskExecution:
 
     @property
     def workflow(self) -> Workflow:
-        """The workflow that was executed."""
         return self.address.base_url, self.address.workflow_id
 
     @property
     def execution_url(self) -> str:
-        """The page of the execution."""
         return page_url(self.address.base_url, EXECUTION_PAGE, *self.address[1:])
 
     @property
     def workflow_url(self) -> str:
-        """The page of the workflow."""
         return page_url(self.address.base_url, WORKFLOW_PAGE, self.address.workflow_id)
 
     @property
     def task_name(self) -> str:
-        """The id of the task, with its map index."""
         return self.task_id if self.map_index < 0 else f"{self.task_id} [{self.map_index}]"
 
     @property
     def dag_path(self) -> str:
-        """The path of the DAG's page in Airflow."""
         return f"/dags/{quote(self.dag_id, safe='')}"
 
     @property
     def run_path(self) -> str:
-        """The path of the DAG run's page in Airflow."""
         return f"{self.dag_path}/runs/{quote(self.run_id, safe='')}"
 
     @property
     def task_path(self) -> str:
-        """The path of the task instance's page in Airflow."""
         mapped = "" if self.map_index < 0 else f"/mapped/{self.map_index}"
         return f"{self.run_path}/tasks/{quote(self.task_id, safe='')}{mapped}"
 
@@ -118,14 +109,12 @@ class TaskExecution:
 
     @property
     def seconds(self) -> float | None:
-        """Duration of the execution, if its start and its end are known."""
         if self.started_at is None or self.stopped_at is None:
             return None
         return (self.stopped_at - self.started_at).total_seconds()
 
     @property
     def outcome(self) -> str:
-        """Whether the task succeeded, failed, or did neither."""
         return "succeeded" if self.state == "success" else "failed" if self.state in _FAILED else "other"
 
 
@@ -160,7 +149,6 @@ class Search:
 
     @classmethod
     def of(cls, form: Mapping[str, str]) -> Search:
-        """Read the form of a page."""
         zone = ZoneInfo(form["zone"]) if form.get("zone") in _zones() else UTC
         page = form.get("page", "1")
         return cls(
@@ -175,7 +163,6 @@ class Search:
         )
 
     def finds(self, execution: TaskExecution, workflow_name: str) -> bool:
-        """Whether the search finds an execution."""
         return (
             self.state in {"", str(execution.state).lower()}
             and (self.workflow in workflow_name.casefold() or self.workflow in execution.address.workflow_id.casefold())
@@ -207,8 +194,6 @@ def _moment(form: Mapping[str, str], name: str, zone: tzinfo) -> datetime | None
 
 
 class Usual(NamedTuple):
-    """The durations, in seconds, of a number of the latest successful executions of a workflow."""
-
     median: float
     shortest: float
     longest: float
@@ -216,11 +201,9 @@ class Usual(NamedTuple):
 
     @classmethod
     def of(cls, seconds: Sequence[float]) -> Usual:
-        """Sum up durations."""
         return cls(statistics.median(seconds), min(seconds), max(seconds), len(seconds))
 
     def verdict(self, seconds: float) -> str:
-        """Say why a duration is unusual, if it is."""
         if self.number < ENOUGH or self.shortest <= seconds <= self.longest:
             return ""
         return "longer than usual" if seconds > self.longest else "shorter than usual"
@@ -235,8 +218,6 @@ class WorkflowView(NamedTuple):
 
 
 class Day(NamedTuple):
-    """The numbers of executions that began on a day, and the durations of those that have ended."""
-
     date: date
     succeeded: int
     failed: int
@@ -245,18 +226,13 @@ class Day(NamedTuple):
 
     @property
     def number(self) -> int:
-        """The number of executions."""
         return self.succeeded + self.failed + self.other
 
 
 @dataclass(frozen=True)
 class ExecutionsView:
-    """The result of a search among the executions that the user may read.
-
-    :param readable: all that the user may read, the latest first.
-    :param place: the DAG or the DAG run that the page shows; empty if it shows all.
-    :param limit: the period that the page covers, in a sentence.
-    :param lacks: what could not be read of Airflow's database, in sentences.
+    """``readable`` is all that the user may read, the latest first; ``place`` the DAG or run of the page, if any;
+    ``limit`` and ``lacks`` say in sentences what period it covers, and what could not be read of Airflow's database.
     """
 
     readable: Sequence[TaskExecution]
@@ -272,7 +248,6 @@ class ExecutionsView:
 
     @cached_property
     def found(self) -> list[TaskExecution]:
-        """The executions that the search finds, the latest first."""
         return [execution for execution in self.readable if self.search.finds(execution, self.name_of(execution))]
 
     @property
@@ -287,12 +262,10 @@ class ExecutionsView:
 
     @property
     def shown(self) -> Sequence[TaskExecution]:
-        """The executions on the current page."""
         return self.found[(self.page - 1) * SHOWN : self.page * SHOWN]
 
     @property
     def states(self) -> list[str]:
-        """The states that can be searched for."""
         return sorted({str(execution.state).lower() for execution in self.readable} | {self.search.state} - {""})
 
     @property
@@ -302,16 +275,13 @@ class ExecutionsView:
 
     @property
     def dags(self) -> list[str]:
-        """The DAGs that can be searched for."""
         return sorted({execution.dag_id for execution in self.readable})
 
     @property
     def servers(self) -> int:
-        """The number of servers of the executions."""
         return len({execution.address.base_url for execution in self.readable})
 
     def number(self, outcome: str) -> int:
-        """Return how many of the executions found have an outcome."""
         return sum(execution.outcome == outcome for execution in self.found)
 
     @cached_property
@@ -325,7 +295,6 @@ class ExecutionsView:
 
     @property
     def most_run(self) -> list[WorkflowView]:
-        """The workflows with the most executions found."""
         most_common = Counter(execution.workflow for execution in self.found).most_common(LARGEST)
         return [
             WorkflowView(self.names.get((server, id_)) or id_, server, self.usual.get((server, id_)))

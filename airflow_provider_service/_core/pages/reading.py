@@ -90,12 +90,9 @@ class Snapshots(Generic[T]):
         self._quick = DaemonPool(MAX_READS, MAX_WAITING, name="service-page")
 
     def look(self, key: Hashable, read: Callable[[T | None], T], group: Hashable = None) -> Future[T]:
-        """Return the latest value, or that of a read that begins now, in one of the snapshots' own threads.
+        """Return the latest value, or that of a read that begins now; ``read`` is given the last value.
 
-        :param read: reads it, given the last value.
-        :param group: identifies reads that are slow together, such as those of a connection; a read without a group is
-            quick, and waits for its turn unless too many others wait already.
-        :raises TooManyReadsError: a read is needed, and cannot begin now.
+        Reads of a ``group`` are slow together, as those of a connection; one without a group is quick, and may wait.
         """
         with self._lock:
             entry = self._entries.get(key)
@@ -148,7 +145,6 @@ class Snapshots(Generic[T]):
 
 
 def _value_of(entry: _Entry[T] | None) -> T | None:
-    """Return the last value that could be read."""
     if entry is None:
         return None
     if not entry.reading.done() or entry.reading.exception() is not None:
@@ -186,8 +182,6 @@ _REPEATING = ("retry", "manual", None)
 
 @dataclass(frozen=True)
 class ExecutionReading:
-    """The known state of an execution, as it was last read."""
-
     base_url: str | None = None
     view: ExecutionView | None = None
     call: StartingCall | None = None  # None while its data does not show it
@@ -213,12 +207,9 @@ def see(
     base_url: str,
     show_data: bool,
 ) -> ExecutionReading:
-    """Read an execution once: ``GET /executions/{id}``; if another execution has started it, read that one once, too.
+    """Read an execution once and, if another one has started it, that one; again without its data if this is too large.
 
-    If its data turns out to be too large, or the service cannot read it, read its state once more, without its data.
-
-    :param base_url: address at which the execution was started; at another one, the same id names another execution.
-    :param show_data: whether to show the first output items of nodes.
+    At another ``base_url`` than that at which it was started, the same id names another execution.
     """
     last = last or ExecutionReading()
     try:
@@ -256,7 +247,6 @@ def see(
 
 
 def why_unusable(config_of: Callable[[], ServiceConfig]) -> str | None:
-    """Say why a connection cannot be used; None if it can."""
     try:
         config_of()
     except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything

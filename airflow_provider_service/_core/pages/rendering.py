@@ -81,7 +81,6 @@ def task_part(
     root: str = "",
     problem: str | None = None,
 ) -> Part:
-    """Render the known state of a task instance's execution, unless there is none, or it may not be shown."""
     if seen is not None and why_hidden is not None:
         nameless = replace(task, attempts=[replace(attempt, execution_id=None) for attempt in task.attempts])
         return rendered_part(
@@ -94,20 +93,15 @@ def task_part(
 
 
 def message_part(title: str, text: str) -> Part:
-    """Render a message on a page that does not refresh."""
     return rendered_part("message.html.jinja", title=title, text=text, follow=None)
 
 
 def packed(html: str) -> bytes:
-    """Compress HTML, as it is sent."""
     return gzip.compress(html.encode(), compresslevel=5, mtime=0)
 
 
 def page(part: Part, title: str, root: str, *, takes: str = "") -> str:
-    """Render a whole page.
-
-    :param takes: the field in its address for a choice made in Airflow: ``zone`` or ``try_number``.
-    """
+    """``takes`` is the field in its address for a choice made in Airflow: ``zone`` or ``try_number``."""
     from markupsafe import Markup
 
     return (
@@ -124,7 +118,6 @@ def page(part: Part, title: str, root: str, *, takes: str = "") -> str:
 
 @cache
 def asset(name: str) -> bytes:
-    """Read a file that pages load."""
     return files(_PLACE).joinpath("assets", name).read_bytes()
 
 
@@ -135,7 +128,6 @@ def assets_version() -> str:
 
 
 def rendered_part(template: str, **values: Any) -> Part:
-    """Render a template with values."""
     with COMPUTING:
         html = _environment().get_template(template).render(**values)
     return Part(html, hashlib.sha256(html.encode()).hexdigest()[:16])
@@ -179,7 +171,6 @@ def _moment(when: datetime) -> Markup:
 
 
 def duration(seconds: float) -> str:
-    """Format a duration in one or two units."""
     if 0 < seconds < 0.9995:
         return f"{1000 * seconds:.0f} ms"
     if seconds < 59.95:
@@ -193,7 +184,6 @@ def duration(seconds: float) -> str:
 
 
 def _did(node: NodeView | None) -> str:
-    """Describe the results of a node in brief."""
     if node is None:
         return ""
     if node.seconds is None or node.state in ("waiting", "running", "disabled"):
@@ -210,10 +200,7 @@ def _did(node: NodeView | None) -> str:
 
 
 def _edges(view: ExecutionView) -> list[tuple[Line, int | None, bool]]:
-    """Return the connections, each with the number of items from its output, if the node has run, and its use.
-
-    Those that were used come last, and are drawn above the others.
-    """
+    """Return the connections, each with the number of items if it was used; those come last, to be drawn on top."""
     nodes = {node.name: node for node in view.nodes}
     edges: list[tuple[Line, int | None, bool]] = []
     for line in view.drawing.lines if view.drawing is not None else ():
@@ -250,12 +237,10 @@ _GRADES = {"FAIL": ("✕", "failed"), "note": ("!", "note"), "skip": ("?", "not 
 
 
 def executions_part(view: ExecutionsView, *, airflow: str, problem: str = "") -> Part:
-    """Render the result of a search for executions; ``airflow`` is the path below which Airflow's own pages are."""
     return _part("executions.html.jinja", view=view, airflow=airflow, problem=problem)
 
 
 def connection_part(view: ConnectionView, *, airflow: str) -> Part:
-    """Render the page of a connection."""
     notes = {"of_all": OF_ALL, "no_waits": NO_WAITS, "no_runs": NO_RUNS, "last_heartbeat": last_heartbeat}
     return _part("connection.html.jinja", view=view, verdict=verdict(view.findings), airflow=airflow, **notes)
 
@@ -275,5 +260,4 @@ def _part(template: str, **values: object) -> Part:
 
 
 def state_label(state: str | None) -> str:
-    """Return the state of a task instance as Airflow's pages write it."""
     return "No Status" if state in {None, "none"} else str(state).replace("_", " ").title()

@@ -28,8 +28,6 @@ _ENDED = frozenset({"success", "failed", "skipped", "removed", "upstream_failed"
 
 @dataclass(frozen=True)
 class AttemptView:
-    """An attempt of the task, with the execution that it waits or waited for, and why it failed, if known."""
-
     number: int
     state: str | None
     started_at: datetime | None = None
@@ -39,7 +37,6 @@ class AttemptView:
 
     @property
     def seconds(self) -> float | None:
-        """Duration of the attempt, if it has ended."""
         if self.started_at is None or self.ended_at is None:
             return None
         return max(0.0, (self.ended_at - self.started_at).total_seconds())
@@ -47,12 +44,9 @@ class AttemptView:
 
 @dataclass(frozen=True)
 class TaskView:
-    """An attempt of a task instance, usually the latest.
+    """An attempt of a task instance; ``number`` is None for the latest, which is the first of ``attempts``.
 
-    :param is_ours: whether the task uses the service at all.
-    :param attempts: all attempts, the latest first.
-    :param number: number of the attempt; None for the latest.
-    :param lacks: what could not be read of Airflow's database, in sentences.
+    ``lacks`` says in sentences what could not be read of Airflow's database.
     """
 
     dag_id: str
@@ -72,7 +66,6 @@ class TaskView:
 
     @property
     def is_latest(self) -> bool:
-        """Whether it is the latest attempt."""
         numbers = [attempt.number for attempt in self.attempts]
         return self.number is None or self.number == max(numbers, default=self.number)
 
@@ -93,7 +86,6 @@ class TaskView:
 
     @property
     def path(self) -> str:
-        """The path of the attempt's page in Airflow, which shows its log, below that of Airflow."""
         dag, run, task = (quote(id_, safe="") for id_ in (self.dag_id, self.run_id, self.task_id))
         mapped = f"/mapped/{self.map_index}" if self.map_index >= 0 else ""
         attempt = "" if self.is_latest else f"?try_number={self.number}"
@@ -101,7 +93,6 @@ class TaskView:
 
     @property
     def has_ended(self) -> bool:
-        """Whether Airflow has finished with it."""
         return self.state in _ENDED or not self.is_latest
 
 
@@ -129,12 +120,8 @@ _NO_STATE = (
 
 @dataclass(frozen=True)
 class Evidence:
-    """What Airflow knows about a task instance and users cannot write, with the exception of ``saved``.
-
-    :param execution_id: the execution that the task's arguments name, to wait for, stop or retry.
-    :param workflows: id and name of the workflow in the task's arguments.
-    :param saved: ids of the executions and their workflows that the task has saved in its state (Airflow 3.3 and
-        newer). Users who may edit the task instance may write them, too.
+    """What Airflow knows about a task instance and users cannot write, except ``saved``: ids of executions
+    and their workflows in the task's state (Airflow 3.3 and newer), which users who may edit it may write, too.
     """
 
     run_key: RunKey
@@ -164,5 +151,4 @@ class Evidence:
         return f"{why}, {_NO_STATE}"
 
     def started_by(self, seen: ExecutionReading) -> int | None:
-        """Return the number of the attempt that has started an execution, if its call shows that."""
         return self.run_key.attempt_of(seen.call.tag if seen.call else None)

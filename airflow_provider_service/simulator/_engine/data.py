@@ -12,11 +12,7 @@ if TYPE_CHECKING:
 
 
 def execution_data(execution: Execution) -> dict[str, Any]:
-    """Build ``data``: results, error, and the nodes that are left to run.
-
-    While an execution is new or running, there are no results yet (unless the workflow saves its progress): only the
-    trigger's input is there, on the stack.
-    """
+    """Until an execution has ended (or saves its progress), only the trigger's input is there, on the stack."""
     run = execution.run
     in_memory = execution.status in ("new", "running")
     hidden = in_memory and not run.snapshot.settings.get("saveExecutionProgress")

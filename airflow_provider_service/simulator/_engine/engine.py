@@ -59,8 +59,6 @@ class Execution:
 
 
 class ExecutionStore:
-    """Executions by id, with an index of the active ones and an index by workflow."""
-
     def __init__(self) -> None:
         self._last_id = 0
         self._all: dict[int, Execution] = {}
@@ -72,7 +70,6 @@ class ExecutionStore:
         return len(self._all)
 
     def __iter__(self) -> Iterator[Execution]:
-        """All of them, oldest first."""
         return iter(self._all.values())
 
     def next_id(self) -> int:
@@ -217,7 +214,6 @@ class Engine:
         return execution
 
     def retry(self, original: Execution, snapshot: Snapshot | None = None) -> Execution:
-        """Start a new run of the nodes that ``original`` has left."""
         execution_id = self._executions.next_id()
         # A running execution has saved only its input, so its copy begins at the start.
         resume = original.status not in ("running", "crashed")
@@ -263,9 +259,8 @@ class Engine:
 
     @contextmanager
     def _letting_the_next_start(self, execution: Execution, moment: datetime) -> Iterator[None]:
-        """Start the first in the queue when ``execution`` gives up its slot here, or its own place in the queue.
-
-        The latter takes the service beyond its limit, where it stays until the queue is empty.
+        """Start the first in the queue when ``execution`` gives up its slot here, or its own place in the queue,
+        which takes the service beyond its limit, where it stays until the queue is empty.
         """
         leaves = self._holds_slot(execution) or execution.id in self._queue
         yield
@@ -309,7 +304,6 @@ class Engine:
     def _start_sub_workflow(
         self, parent: Execution, moment: datetime, node: Node, workflow_id: str, items: Items
     ) -> int:
-        """Start a workflow for a node of another one, and return the id of the execution."""
         callee = self.find_callee(workflow_id)
         if callee is None:
             raise not_active(workflow_id)
@@ -357,7 +351,6 @@ class Engine:
         self._end(execution, status, now)
 
     def remove(self, execution: Execution) -> None:
-        """Forget an execution, even a queued one."""
         with self._letting_the_next_start(execution, self._clock.now()):
             self._queue.pop(execution.id, None)
             self._executions.remove(execution)

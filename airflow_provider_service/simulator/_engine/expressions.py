@@ -63,7 +63,6 @@ def evaluate(value: Any, scope: Scope) -> Any:
 
 
 def as_text(value: Any) -> str:
-    """Write a value as the service puts it inside a string."""
     if isinstance(value, str):
         return value
     return "" if value is None else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
@@ -317,7 +316,6 @@ def _holds(condition: Mapping[str, Any], options: Mapping[str, Any], place: str)
 
 
 def _as_type(value: Any, kind: str, strict: bool, place: str) -> Any:
-    """Convert a value as the service does; None stays None."""
     is_of_kind = isinstance(value, _TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))
     if value is None or is_of_kind:
         return value
@@ -369,7 +367,6 @@ _OLDEST = {IF: 2, FILTER: 2, SWITCH: 3}
 
 
 def route(node: Mapping[str, Any], items: Items, scope_of: ScopeOf) -> list[Items]:
-    """The items of each output."""
     kind, version = node["type"], float(node.get("typeVersion", 1))
     if version < _OLDEST[kind]:
         raise ExpressionError(f"version {version:g} of {kind} is not simulated, only {_OLDEST[kind]} and newer ones")

@@ -72,8 +72,6 @@ def is_counted(node: Node) -> bool:
 
 @dataclass(frozen=True)
 class WebhookAnswer:
-    """The response to the call of a webhook."""
-
     status: int
     body: Any
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -106,7 +104,6 @@ class NotSimulatedError(NodeFailedError):
 
 
 def operation_error(node: Node, message: str) -> dict[str, Any]:
-    """The error object of a node that refuses to continue."""
     return {
         "level": "warning",
         "tags": {},
@@ -328,7 +325,6 @@ def _typed(name: str, value: Any, kind: Any, item: int) -> Any:
 
 
 def as_number(value: Any) -> float | None:
-    """Convert a value as the service does; None if it is not a number."""
     if isinstance(value, str):
         text = value.strip()
         number = float(text or 0) if not text or _NUMBER.fullmatch(text) else None

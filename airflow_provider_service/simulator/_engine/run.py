@@ -64,7 +64,6 @@ class Snapshot:
         return self.settings.get("executionOrder") == "v1"
 
     def trigger(self) -> Node | None:
-        """The node at which a run begins by default."""
         return next((node for node in self.nodes if is_trigger(node)), self.nodes[0] if self.nodes else None)
 
 
@@ -84,8 +83,6 @@ class Pending:
 
 @dataclass
 class Run:
-    """The progress of one run through a snapshot's nodes."""
-
     snapshot: Snapshot
     execution_id: int
     stack: list[Pending]
@@ -251,7 +248,6 @@ class Run:
         self.error = _error(message, name="ManualExecutionCancelledError")
 
     def crash(self, moment: datetime) -> None:
-        """End as if the process had died at the node on top of the stack."""
         message = "Workflow did not finish, possible out-of-memory issue"
         self.error = _error(message, level="error", name="WorkflowCrashedError")
         if self.stack:
@@ -271,12 +267,10 @@ class Run:
         self.stack = []
 
     def jump_to(self, node: Node) -> None:
-        """Put ``node`` on top of the stack, with the current input."""
         items = self.stack[0].items if self.stack else [{"json": {}}]
         self.stack = [Pending(node, items)]
 
     def retried(self, execution_id: int, snapshot: Snapshot, *, resume: bool, skip_wait: bool) -> Run:
-        """A new run of the nodes that this one has left."""
         stack = self.stack if resume else [self.initial] if self.initial else []
         renewed = [replace(each, node=snapshot.node(each.node["name"]) or each.node) for each in stack]
         top = renewed[0].node if renewed else None
@@ -305,7 +299,6 @@ class Run:
         return main[0] if main else []
 
     def waiting_entry(self) -> dict[str, list[dict[str, Any]]]:
-        """The node at which the run is waiting, as an entry of the run data."""
         if not self.stack or self._waiting_since is None:
             return {}
         top = self.stack[0]
@@ -338,7 +331,6 @@ class Callee(NamedTuple):
         raise NodeFailedError(error)
 
     def allows(self, caller_id: str, caller_project_id: str) -> bool:
-        """Whether its settings let another workflow start it."""
         policy = self.snapshot.settings.get("callerPolicy", "workflowsFromSameOwner")
         if policy == "workflowsFromAList":
             listed = str(self.snapshot.settings.get("callerIds") or "").split(",")

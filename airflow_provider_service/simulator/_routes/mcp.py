@@ -27,15 +27,12 @@ _METHODS = {"GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"}
 
 
 class _RpcError(Exception):
-    """An error of the protocol."""
-
     def __init__(self, code: int, message: str, status: int = 200) -> None:
         super().__init__(message)
         self.code, self.status = code, status
 
 
 async def answer_mcp(request: Request, state: State) -> Response:
-    """Answer one call of the protocol: list the tools, or run the one that starts a workflow."""
     content = await read_body(request)
     if isinstance(content, Response):
         return content

@@ -46,7 +46,6 @@ _INTERRUPTED = WebhookAnswer(500, {"code": 0, "message": "There was a problem ex
 
 
 async def answer_webhook(request: Request, state: State) -> Response:
-    """Start the workflow that listens here, and answer as its webhook node specifies."""
     is_form = media_type(request) == _FORM
     content = await read_body(request, FORM_LIMIT if is_form else PAYLOAD_LIMIT)
     if isinstance(content, Response) and is_form:
@@ -205,7 +204,6 @@ async def _trigger_item(request: Request, state: State, live: LiveWebhook, conte
 async def _read_files(
     request: Request, content: bytes, live: LiveWebhook
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """The text fields of a form, and its files as the binary data of an item."""
     prefix = ((live.node.get("parameters") or {}).get("options") or {}).get("binaryPropertyName")
     fields: dict[str, Any] = {}
     binary: dict[str, dict[str, Any]] = {}

@@ -25,10 +25,7 @@ _CHECKING_NODES = ("code", "function", "functionItem", "if", "switch")
 
 
 class AuditStore:
-    """Derives the reports from the stored workflows and credentials.
-
-    ``reports`` overrides them: its value is returned unchanged (``[]`` means that nothing was found).
-    """
+    """``reports`` overrides the derived reports, and is returned unchanged (``[]`` means that nothing was found)."""
 
     def __init__(
         self, host: Host, executions: ExecutionStore, workflows: WorkflowStore, credentials: CredentialStore
@@ -210,7 +207,6 @@ class CommunityPackageStore:
         }
 
     def all(self) -> Sequence[dict[str, Any]]:
-        """The installed packages, with ``updateAvailable`` where a newer version is known."""
         return [self._describe(package) for package in self._installed.values()]
 
     def _describe(self, package: dict[str, Any]) -> dict[str, Any]:

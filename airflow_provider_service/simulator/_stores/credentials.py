@@ -13,11 +13,7 @@ UNTESTABLE = frozenset({"httpHeaderAuth", "httpBasicAuth", "httpBearerAuth", "ht
 
 
 class CredentialStore:
-    """Credentials. No endpoint returns their data.
-
-    ``types`` may be extended. ``test_outcomes`` maps a credential's id or its type to the (status, message) of its
-    test; without an entry, the test of a testable type returns ``("OK", "Connection successful!")``.
-    """
+    """``types`` may be extended. ``test_outcomes`` has (status, message) by a credential's id or type."""
 
     def __init__(self, host: Host, projects: ProjectStore) -> None:
         self._host = host
@@ -127,7 +123,6 @@ class CredentialStore:
         return self._credentials.pop(credential_id)
 
     def test(self, credential_id: str) -> tuple[str, str]:
-        """The (status, message) of a connection test."""
         credential = self._credentials.get(credential_id)
         if credential is None:
             raise ApiError(404, f'Credential with ID "{credential_id}" was not found.')
@@ -211,7 +206,6 @@ def _schema(properties: dict[str, Any], *required: str) -> dict[str, Any]:
 
 
 def default_types() -> dict[str, dict[str, Any]]:
-    """The credential types that every simulator starts with: the JSON schema of the data by name."""
     notice = {"type": "notice"}
     return {
         "httpHeaderAuth": _schema({"name": _TEXT, "value": _TEXT, "useCustomAuth": notice, **_DOMAINS}),
@@ -259,10 +253,8 @@ _DEPENDENT: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
 
 
 def as_published(schema: Mapping[str, Any], version: str) -> dict[str, Any]:
-    """The schema of a type as a version publishes it.
-
-    Before 2.30, a field that depends on a value of another field must be given if that field has this value or is
-    absent, and must not be given otherwise. Version 1 treats all such fields as if they depended on the first value.
+    """Before 2.30, a field that depends on another field's value must be given if that has the value or is absent,
+    and must not be given otherwise. Version 1 treats all such fields as if they depended on the first value.
     """
     if is_at_least(version, "2.30"):
         return dict(schema)

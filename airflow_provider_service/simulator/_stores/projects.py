@@ -25,7 +25,6 @@ class UserStore:
 
     @property
     def owner_name(self) -> str:
-        """The owner's full name, in the format of the authors of versions."""
         owner = self.get(self._host.owner_id)
         return f"{owner['firstName']} {owner['lastName']}"
 
@@ -128,8 +127,6 @@ ADMIN_SCOPES = tuple(
 
 
 class ProjectStore:
-    """Projects in creation order, with the roles of their members."""
-
     def __init__(self, host: Host, users: UserStore) -> None:
         self._host = host
         self._users = users
@@ -195,7 +192,6 @@ class ProjectStore:
     # ------------------------------------------------------------ members
 
     def members(self, project_id: str) -> list[dict[str, Any]]:
-        """The members as ``{id, email, firstName, lastName, createdAt, updatedAt, role}``."""
         self.get(project_id)
         names = ("id", "email", "firstName", "lastName", "createdAt", "updatedAt")
         users = ((self._users.get(user_id), role) for user_id, role in self._members[project_id].items())

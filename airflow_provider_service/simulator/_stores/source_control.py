@@ -33,7 +33,6 @@ _SHOWN = (
 
 
 def example_files() -> list[dict[str, Any]]:
-    """The changes waiting in the repository of a new simulator: a workflow, a variable and a tag."""
     webhook = {
         "id": "4a1f0f5e-5f0c-4c1e-9d53-0c6f5d1f7a01",
         "name": "Webhook",
@@ -51,18 +50,13 @@ def example_files() -> list[dict[str, Any]]:
 
 
 class SourceControlConflictError(Exception):
-    """A pull or push that needs ``force``; contains every file concerned."""
-
     def __init__(self, files: list[dict[str, Any]]) -> None:
         super().__init__("conflict")
         self.files = files
 
 
 class SourceControlStore:
-    """The connected repository: changes waiting there (``remote``), local ones to push, and the commits pushed.
-
-    ``failure`` is the text of the 400 with which the next pulls fail, as if the repository could not be reached.
-    """
+    """``failure`` is the text of the 400 with which the next pulls fail, as if the repository could not be reached."""
 
     def __init__(
         self,
@@ -161,7 +155,6 @@ class SourceControlStore:
     # ------------------------------------------------------------ push and pull
 
     def push(self, message: str, wanted: Sequence[tuple[str, str]], *, force: bool = False) -> list[dict[str, Any]]:
-        """Commit the pending files, given as (type, id), and return them."""
         self._check_connected()
         pending = self._pending_locally()
         missing = [f"{kind} {key}" for kind, key in wanted if (kind, key) not in pending]
@@ -181,7 +174,6 @@ class SourceControlStore:
         return files
 
     def pull(self, *, force: bool = False, auto_publish: str = "none") -> list[dict[str, Any]]:
-        """Apply the waiting changes to the instance and return them."""
         self._check_connected()
         local = self._pending_locally()
         files = [{**waiting, "conflict": waiting["conflict"] or key in local} for key, waiting in self._remote.items()]

@@ -80,7 +80,6 @@ class Workflow:
         return sum(map(is_counted, self.active_version.nodes)) if self.active_version else 0
 
     def snapshot(self, version: Version | None = None) -> Snapshot:
-        """The workflow as a run sees it: the given version, or the draft."""
         source = version or self
         return Snapshot(
             self.id, self.name, source.nodes, source.connections, self.settings, source.node_groups, source.version_id
@@ -88,8 +87,6 @@ class Workflow:
 
 
 class WorkflowStore:
-    """Workflows by id, and the webhooks of those that are live."""
-
     def __init__(
         self,
         host: Host,
@@ -432,10 +429,7 @@ def _connected(connections: Mapping[str, Any]) -> set[str]:
 
 @dataclass(frozen=True)
 class LiveWebhook:
-    """A registered webhook: the node that answers, and the published version it belongs to.
-
-    ``output`` is the node's output for the method, ``params`` the values of the parameters in the path of a call.
-    """
+    """``output`` is the node's output for the method, ``params`` are those in the path of a call."""
 
     workflow_id: str
     version_id: str
@@ -485,10 +479,7 @@ class WebhookRegistry:
         return [key for key in keys if key in self._live and self._live[key].workflow_id != workflow_id]
 
     def register(self, workflow_id: str, version_id: str, nodes: Sequence[dict[str, Any]]) -> None:
-        """Make a version's webhooks live in place of the workflow's earlier ones.
-
-        If another workflow has already registered one of them, none goes live; the service does not report this.
-        """
+        """Replace the workflow's webhooks. If another workflow has one of them, none goes live, as in the service."""
         self.remove(workflow_id)
         if self._taken(workflow_id, nodes):
             return
@@ -549,7 +540,6 @@ class TagStore:
         return tag
 
     def rename(self, tag_id: str, name: str) -> bool:
-        """Rename a tag; returns whether anything changed."""
         tag = self.get(tag_id)
         name = self._check_name(name, besides=tag_id)
         if name == tag["name"]:
