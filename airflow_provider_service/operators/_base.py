@@ -83,7 +83,6 @@ class ServiceBaseOperator(CheckedArguments, BaseOperator):
             return result
 
     def check_arguments(self, *, are_rendered: bool = False) -> None:
-        """Refuse invalid arguments, such as a pair of id and name of which neither or both are given."""
         super().check_arguments(are_rendered=are_rendered)
         for reference in self.references:
             reference.check(self, are_rendered=are_rendered)
@@ -116,13 +115,11 @@ class ServiceBaseOperator(CheckedArguments, BaseOperator):
 
     @cached_property
     def hook(self) -> ServiceHook:
-        """Hook for the connection of this task."""
         from airflow_provider_service.hooks.service import ServiceHook
 
         return ServiceHook(self.service_conn_id)
 
     def link_to(self, context: Context, link: ServiceLink, page: str, *ids: str | int) -> str:
-        """Point one of the task's links at a page of the service and return the address."""
         url = page_url(self.hook.config.base_url, page, *ids)
         link.push(context, url)
         return url
@@ -139,7 +136,6 @@ class Sealed:
         self._value = hidden(value)
 
     def reveal(self) -> Any:
-        """Return the value."""
         return self._value
 
     def __repr__(self) -> str:
@@ -147,8 +143,6 @@ class Sealed:
 
 
 class SealedFieldsMixin:
-    """Mixin for operators with template fields that hold secrets."""
-
     #: Template fields whose values are hidden.
     sealed_fields: Sequence[str] = ()
 
@@ -207,7 +201,6 @@ def sealed_literals(value: Any) -> Any:
 
 
 def revealed(value: Any) -> Any:
-    """Return a value with everything in it unsealed."""
     return revealed(value.reveal()) if isinstance(value, Sealed) else _inside(value, revealed)
 
 
@@ -267,7 +260,6 @@ def is_path(value: Any, endings: Sequence[str]) -> bool:
 
 
 def template_folders(task: Any) -> list[Path]:
-    """Return the folders in which Airflow looks for files of a task, beginning with that of the DAG file."""
     loader = task.get_template_env().loader
     return [Path(folder) for folder in getattr(loader, "searchpath", ())]
 

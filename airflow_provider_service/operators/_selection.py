@@ -92,8 +92,6 @@ class SelectedExecutionsOperator(ServiceBaseOperator):
 
 
 class ServiceWorkflowOperator(ServiceBaseOperator):
-    """Base class for operators on one workflow, given by its id or name."""
-
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, *WORKFLOW.fields, *PROJECT.fields)
     references: ClassVar[Sequence[Alternatives]] = (WORKFLOW, PROJECT)
     #: How the workflow is found.
@@ -102,15 +100,12 @@ class ServiceWorkflowOperator(ServiceBaseOperator):
 
     @cached_property
     def target_id(self) -> str:
-        """Id of the workflow, looked up if only its name was given."""
         return self.reference.required_id_in(self, self.hook)
 
     def link(self, context: Context) -> str:
-        """Point the task's link at the workflow and return the address."""
         return self.link_to(context, ServiceWorkflowLink(), WORKFLOW_PAGE, self.target_id)
 
     def change(self, context: Context, call: Callable[[], Workflow], state: str) -> WorkflowResult:
-        """Make a call that changes the workflow, and return the state of the workflow."""
         try:
             workflow = call()
         except ServiceInvalidRequestError:
@@ -123,7 +118,6 @@ class ServiceWorkflowOperator(ServiceBaseOperator):
 
 
 def summary(workflow: Workflow, url: str) -> WorkflowResult:
-    """Return the summary of a workflow, as a task returns it."""
     return {
         "workflow_id": workflow.id,
         "name": workflow.name,

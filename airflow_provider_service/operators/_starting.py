@@ -65,7 +65,6 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         return {}
 
     def wanted_output(self) -> WantedOutput | None:
-        """Return which output the result has; None (the default) for no output."""
         return None
 
     def call_headers(self, authentication: str) -> Mapping[str, str]:
@@ -73,7 +72,6 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         return {}
 
     def perform(self, context: Context) -> RunResult:
-        """Start the execution, and wait for it if ``wait_for_completion`` is set."""
         try:
             return cast("RunResult", self._run(context))
         except ServiceTaskKilledError as error:
@@ -113,7 +111,6 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         return self._finish(context, outcome, **name)
 
     def execute_complete(self, context: Context, event: Any, workflow_name: str | None = None) -> RunResult:
-        """Finish the task with the outcome in the trigger's event."""
         from airflow_provider_service._core.waits.outcome import Outcome
 
         with failure_reported(context), fail_without_retry():

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 
 class TableLinkedOperator(ServiceBaseOperator):
-    """Base class for operators that link to a data table."""
-
     operator_extra_links = (ServiceDataTableLink(),)
     _table: DataTable | None = None
 
@@ -62,7 +60,6 @@ class ServiceTableOperator(TableLinkedOperator):
         self.project_name = as_rendered(project_name)
 
     def open_table(self, context: Context) -> tuple[DataTable, str]:
-        """Find the table, point the task's link at it, and return the table and its address."""
         table = data_table_in(self, self.hook)
         return table, self.link_table(context, table)
 
@@ -95,11 +92,9 @@ class ServiceTableOperator(TableLinkedOperator):
         return None
 
     def get_openlineage_facets_on_start(self) -> Lineage | None:
-        """Return the lineage that is known before the task runs, for Airflow's OpenLineage provider."""
         return self._lineage()
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
-        """Return the lineage of a task that has succeeded or failed, for Airflow's OpenLineage provider."""
         return self._lineage()
 
     def _lineage(self) -> Lineage | None:

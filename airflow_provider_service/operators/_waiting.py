@@ -47,8 +47,6 @@ class _Kill(threading.Event):
 
 
 class ServiceWaitingOperator(ServiceBaseOperator):
-    """Base class for operators that wait for an execution."""
-
     operator_extra_links = (ServiceExecutionLink(), ServiceWorkflowLink())
     checks = {"fault_tolerance": SECONDS_OR_ZERO}
     cancel_on_kill = False
@@ -90,7 +88,6 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         return prepared
 
     def on_kill(self) -> None:
-        """End the wait."""
         self._killed.set()
 
     def link_workflow(self, context: Context, workflow_id: str) -> None:

@@ -72,7 +72,6 @@ class ServiceGenerateAuditOperator(ServiceBaseOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> AuditResult:
-        """Generate the audit, log it, and fail if the categories in ``fail_on`` have findings."""
         from airflow_provider_service._core.instances.audit import audit
 
         url = self.link_page(context, WORKFLOWS_PAGE)

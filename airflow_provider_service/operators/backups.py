@@ -71,7 +71,6 @@ class ServiceBackupOperator(ServiceBaseOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> BackupResult:
-        """Write the archive."""
         from airflow_provider_service._core.instances.backup import write_backup
         from airflow_provider_service._core.instances.backup_archive import require_archive
         from airflow_provider_service._core.instances.restore import backup_report
@@ -183,7 +182,6 @@ class ServiceRestoreOperator(ServiceBaseOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> RestoreResult:
-        """Check the archive, make the plan, and carry it out."""
         from airflow_provider_service._core.instances.mapping import InstanceMapping
         from airflow_provider_service._core.instances.restore import ON_CONFLICT
         from airflow_provider_service._core.instances.restore_reading import RestoreScope, opened_backup

@@ -63,7 +63,6 @@ class ServiceInstallBridgeOperator(ServiceBaseOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> BridgeResult:
-        """Install the bridge."""
         from airflow_provider_service._core.runs.bridge import BridgeSecret, Installer, version_of
 
         secret = BridgeSecret(self.hook.config)

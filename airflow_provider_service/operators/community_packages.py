@@ -54,7 +54,6 @@ class ServiceInstallCommunityPackageOperator(ServiceBaseOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> CommunityPackageResult:
-        """Install or update the package, unless that is unnecessary."""
         url = self.link_page(context, COMMUNITY_PACKAGES_PAGE)
         packages = self.hook.community_packages
         existing = next((package for package in packages.list() if package.package_name == self.name), None)

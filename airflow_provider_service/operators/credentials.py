@@ -59,8 +59,6 @@ def _read_fields(connection: Any, fields: Mapping[str, str]) -> dict[str, Any]:
 
 
 class _CredentialOperator(SealedFieldsMixin, ServiceBaseOperator):
-    """Base class for operators that write the secret data of a credential."""
-
     template_fields: Sequence[str] = (
         *ServiceBaseOperator.template_fields,
         "name",
@@ -108,7 +106,6 @@ class _CredentialOperator(SealedFieldsMixin, ServiceBaseOperator):
 
     @cached_property
     def owner_id(self) -> str | None:
-        """Id of the project, looked up if only its name was given."""
         return PROJECT.id_in(self, self.hook)
 
     def report(self, context: Context, credential: Credential, outcome: str) -> CredentialResult:
@@ -177,7 +174,6 @@ class ServiceCreateCredentialOperator(_CredentialOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> CredentialResult:
-        """Create the credential, or handle the existing one according to ``if_exists``."""
         name, credential_type = required("name", self.name), required("credential_type", self.credential_type)
         data = self.secret_data()
         if data is None:
@@ -249,7 +245,6 @@ class ServiceUpdateCredentialOperator(_CredentialOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> CredentialResult:
-        """Find the credential and change it."""
         data = self.secret_data()
         new_name = self.name if self.credential_id or self.credential_name else None
         require(

@@ -63,7 +63,6 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> DataTableResult:
-        """Create the table, or add missing columns to the existing one."""
         from airflow_provider_service._core.instances.desired_state import (
             add_columns,
             missing_columns,

@@ -101,7 +101,6 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
         self.check_arguments()
 
     def perform(self, context: Context) -> CreateOrUpdateWorkflowResult:
-        """Create or update the workflow if necessary, and make sure that the right version runs."""
         from airflow_provider_service.client._definitions import parse_definition, read_definition
 
         require(

@@ -53,7 +53,6 @@ class _EnsureOperator(ServiceBaseOperator):
         return read_desired_state(name, revealed(getattr(self, name)), self.path)
 
     def perform(self, context: Context) -> EnsureResult:
-        """Compare the states, and make the changes."""
         from airflow_provider_service._core.instances.desired_changes import Prune
 
         prune = Prune.of(self.prune, self.prune_names, self.prune_prefix, allow_empty=self.allow_empty)
@@ -133,7 +132,6 @@ class ServiceEnsureTagsOperator(_EnsureOperator):
         self.check_arguments()
 
     def plan(self, prune: Prune) -> DesiredStatePlan:
-        """Plan the changes that bring the tags to their declared state."""
         from airflow_provider_service._core.instances.desired_state import plan_tags
 
         return plan_tags(self.hook, self.desired("tags"), prune)
@@ -196,7 +194,6 @@ class ServiceEnsureVariablesOperator(SealedFieldsMixin, _EnsureOperator):
         self.check_arguments()
 
     def plan(self, prune: Prune) -> DesiredStatePlan:
-        """Plan the changes that bring the variables to their declared state."""
         from airflow_provider_service._core.instances.desired_state import (
             plan_variables,
             require_valid_variables,
@@ -266,7 +263,6 @@ class ServiceEnsureDataTablesOperator(_EnsureOperator):
         self.check_arguments()
 
     def plan(self, prune: Prune) -> DesiredStatePlan:
-        """Plan the changes that bring the data tables to their declared state."""
         from airflow_provider_service._core.instances.desired_state import plan_data_tables
 
         project_id = PROJECT.id_in(self, self.hook)
@@ -328,7 +324,6 @@ class ServiceEnsureProjectsOperator(_EnsureOperator):
         self.check_arguments()
 
     def plan(self, prune: Prune) -> DesiredStatePlan:
-        """Plan the changes that bring the projects to their declared state."""
         from airflow_provider_service._core.instances.desired_state import plan_projects
 
         return plan_projects(self.hook, self.desired("projects"), prune)

@@ -100,7 +100,6 @@ class ServiceStopExecutionsOperator(SelectedExecutionsOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> StopSelectionResult:
-        """Stop the executions and return their number."""
         self.require_workflow()
         count = self.hook.executions.stop_many(
             self.statuses(_STOPPABLE, _STOPPABLE),
@@ -178,7 +177,6 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> DeleteExecutionsResult:
-        """Delete the executions, and return their number."""
         most = read_count("max_deletions", self.max_deletions)
         ids, more = self._chosen(most)
         url = self.link(context)

@@ -95,13 +95,11 @@ class ServiceRetryExecutionOperator(ServiceStartingOperator):
         self.check_arguments()
 
     def begin(self, context: Context, start: IdempotentStart) -> tuple[str, str]:
-        """Resume the retry of an earlier attempt, or start one."""
         original = self.hook.executions.get(self.execution_id)
         self.link_workflow(context, original.workflow_id or "")
         return start.retry_execution(original, load_workflow=self.load_workflow)
 
     def further_result(self, outcome: Outcome) -> dict[str, Any]:
-        """Return the id of the execution that was retried."""
         return {"retry_of": str(self.execution_id)}
 
 
@@ -155,7 +153,6 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> StopResult:
-        """Stop the execution and return its state."""
         from airflow_provider_service.client._execution_data import read_state
 
         deadline = clock().now() + self.wait_seconds
@@ -176,7 +173,6 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
         return self._ended(context, outcome, stopped, url)
 
     def execute_complete(self, context: Context, event: Any, stopped: bool, url: str) -> StopResult:
-        """Finish the task with the outcome in the trigger's event."""
         from airflow_provider_service._core.waits.outcome import Outcome
 
         with failure_reported(context), fail_without_retry():

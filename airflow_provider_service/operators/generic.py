@@ -67,7 +67,6 @@ class ServiceOperator(ServiceBaseOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> Any:
-        """Check the names, call the method, and return its answer as JSON."""
         method = self._method()
         arguments = self._checked_arguments(method)
         url = self.link_page(context, WORKFLOWS_PAGE)

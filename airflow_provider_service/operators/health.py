@@ -117,7 +117,6 @@ class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> HealthResult:
-        """Read the statistics and compare them with the thresholds."""
         from airflow_provider_service._core.health.reading import perform
 
         check = HealthCheck.of(self)

@@ -69,7 +69,6 @@ class ServiceGetInsightsOperator(ServiceBaseOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> InsightsResult:
-        """Read the statistics."""
         from airflow_provider_service._core.reports.report import shown
         from airflow_provider_service._core.reports.sections import figures_of, insights_report
 

@@ -101,7 +101,6 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> ExportResult:
-        """Write the files."""
         from airflow_provider_service._core.instances.export import export_folder
 
         self.link_page(context, WORKFLOWS_PAGE)
@@ -113,8 +112,6 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
 
 
 class _DeployingOperator(ServiceBaseOperator):
-    """Base class for operators that bring the workflows of an instance in line with definitions."""
-
     deployment_name: str | None
     archive_missing: bool
     allow_empty: bool
@@ -137,7 +134,6 @@ class _DeployingOperator(ServiceBaseOperator):
         return None
 
     def perform(self, context: Context) -> DeployResult:
-        """Make the plan, and carry it out."""
         from airflow_provider_service._core.instances.apply import deployed, plan_report
         from airflow_provider_service._core.instances.deployment_record import require_deployment_name
         from airflow_provider_service._core.instances.mapping import InstanceMapping
@@ -257,17 +253,14 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
         self.check_arguments()
 
     def sources(self) -> list[Source]:
-        """Read the definitions from the source."""
         from airflow_provider_service._core.instances.source import read_source
 
         return read_source(self.located(), allow_empty=self.allow_empty)
 
     def target_project_id(self, mapping: InstanceMapping) -> str | None:
-        """Return the id of the project that the arguments name, if any."""
         return PROJECT.id_in(self, self.hook)
 
     def target_folder_id(self) -> str | None:
-        """Return the id of the folder that the arguments name, if any."""
         return PARENT_FOLDER.id_in(self, self.hook)
 
 
@@ -366,7 +359,6 @@ class ServicePromoteWorkflowsOperator(_DeployingOperator):
         self.check_arguments()
 
     def sources(self) -> list[Source]:
-        """Read the workflows from the source."""
         from airflow_provider_service._core.instances.export import to_promote
         from airflow_provider_service.hooks.service import ServiceHook
 

@@ -107,7 +107,6 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> ReadRowsResult:
-        """Read the rows, and return them or write them to the file."""
         from airflow_provider_service._core.rows.files import chosen_types
         from airflow_provider_service._core.rows.matching import matching_rows
         from airflow_provider_service._core.rows.values import column_types
@@ -123,7 +122,6 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         return cast("ReadRowsResult", {"data_table_id": table.id, **result, "url": url})
 
     def other_lineage(self) -> Lineage | None:
-        """Return the lineage of the file that the task writes, if any."""
         from airflow_provider_service._core.lineage import of_file
         from airflow_provider_service._core.object_storage import address_of
 

@@ -102,7 +102,6 @@ class ServiceInsertRowsOperator(ServiceTableOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> InsertRowsResult:
-        """Insert the rows batch by batch."""
         from airflow_provider_service._core.rows.batches import insert_in_batches
         from airflow_provider_service._core.rows.source_rows import checked_rows
         from airflow_provider_service._core.rows.values import column_types
@@ -188,7 +187,6 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> UpsertRowsResult:
-        """Compare the rows, and write what differs."""
         from airflow_provider_service._core.rows.frames import rows_in
         from airflow_provider_service._core.rows.target import LoadOptions, TableTarget
 
@@ -259,7 +257,6 @@ class ServiceUpdateRowsOperator(ServiceTableOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> UpdateRowsResult:
-        """Update the rows, and return their number."""
         from airflow_provider_service._core.rows.batches import any_of
         from airflow_provider_service._core.rows.matching import exact_filters
         from airflow_provider_service._core.rows.source_rows import checked_values
@@ -327,7 +324,6 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> DeleteRowsResult:
-        """Delete the rows, and return their number."""
         from airflow_provider_service._core.rows.batches import exactly_in_url
         from airflow_provider_service._core.rows.matching import exact_filters
 

@@ -197,7 +197,6 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
             parent.has_rendered_payload = True
 
     def begin(self, context: Context, start: IdempotentStart) -> tuple[str, str]:
-        """Resume the execution of an earlier attempt, or start one."""
         from airflow_provider_service._core.lineage import parent_headers
         from airflow_provider_service._core.runs.request import RunRequest
 
@@ -226,17 +225,14 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         return start.run_workflow(request)
 
     def requested_workflow_id(self) -> str | None:
-        """Return the id of the workflow to run; None if the task names it otherwise."""
         return self.workflow_id
 
     def wanted_output(self) -> WantedOutput | None:
-        """Return which output the result has; None for no output."""
         from airflow_provider_service._core.runs.output import WantedOutput
 
         return WantedOutput.of(self.return_output, self.max_output_items, self.output_path)
 
     def call_headers(self, authentication: str) -> Mapping[str, str]:
-        """Return the headers of the call that started the execution, whose values are hidden in its output."""
         return self._headers()(authentication)
 
     def _headers(self) -> WebhookHeaders:

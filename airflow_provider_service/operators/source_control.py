@@ -116,7 +116,6 @@ class ServicePullSourceControlOperator(_SourceControlOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> SourceControlResult:
-        """Pull, and return what changed."""
         require_choice("auto_publish", self.auto_publish, ("none", "all", "published"))
         timeout = read_seconds("timeout", self.timeout)
         url = self.link_page(context, SOURCE_CONTROL_PAGE)
@@ -187,7 +186,6 @@ class ServicePushSourceControlOperator(_SourceControlOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> SourceControlResult:
-        """Read the changes, push the selected ones, and return them."""
         from airflow_provider_service._core.instances.source_control import read_types
 
         timeout = read_seconds("timeout", self.timeout)

@@ -47,7 +47,6 @@ class ServiceCreateTagOperator(ServiceBaseOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> TagResult:
-        """Create the tag, unless it exists."""
         url = self.link_page(context, WORKFLOWS_PAGE)
         tag, created = create_tag(self.hook, self.name)
         if not created and self.if_exists == "fail":

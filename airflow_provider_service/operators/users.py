@@ -50,7 +50,6 @@ class ServiceInviteUsersOperator(ServiceBaseOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> InviteUsersResult:
-        """Invite the users and return who was invited."""
         requested = [self._user(user) for user in as_list("users", self.users)]
         addresses = [user["email"].lower() for user in requested]
         twice = sorted(repeated(addresses))

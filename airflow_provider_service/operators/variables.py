@@ -39,11 +39,9 @@ class _VariableOperator(ServiceBaseOperator):
 
     @cached_property
     def owner_id(self) -> str | None:
-        """Id of the project that the variable belongs to, looked up if only its name was given."""
         return PROJECT.id_in(self, self.hook)
 
     def write(self, variable: Variable, value: str) -> str:
-        """Write the value if it differs, and return the outcome."""
         if variable.value == value:
             return "unchanged"
         self.hook.variables.update(variable.id, variable.key, value)
@@ -56,8 +54,6 @@ class _VariableOperator(ServiceBaseOperator):
 
 
 class _ExistingVariableOperator(_VariableOperator):
-    """Base class for operators on an existing variable, given by its id or its key."""
-
     template_fields: Sequence[str] = (*_VariableOperator.template_fields, "variable_id")
     references = (VARIABLE, PROJECT)
     variable_id: str | None
@@ -69,7 +65,6 @@ class _ExistingVariableOperator(_VariableOperator):
         return self.find(required("key", self.key))
 
     def find_existing(self) -> Variable:
-        """Return the variable with the given id or key."""
         variable: Variable | None
         variable = VARIABLE.named_in(self, self.hook) if self.variable_id is None else self.find_given()
         if variable is None:
@@ -114,7 +109,6 @@ class ServiceCreateVariableOperator(_VariableOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> VariableResult:
-        """Create the variable, or handle the existing one according to ``if_exists``."""
         key = required("key", self.key)
         existing = self.find(key) or create_variable(self.hook, key, self.value, project_id=self.owner_id)
         if existing is None:
@@ -161,7 +155,6 @@ class ServiceUpdateVariableOperator(_ExistingVariableOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> VariableResult:
-        """Find the variable and write its value."""
         variable = self.find_existing()
         return self.report(context, variable.id, variable.key, self.write(variable, self.value))
 
@@ -198,7 +191,6 @@ class ServiceDeleteVariableOperator(_ExistingVariableOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> VariableResult:
-        """Find the variable and delete it."""
         variable = self.find_existing() if self.if_missing == "fail" else self.find_given()
         if variable is None:
             return self.report(context, self.variable_id, self.key, "missing")

@@ -79,7 +79,6 @@ class ServiceActivateWorkflowOperator(ServiceWorkflowOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> WorkflowResult:
-        """Activate the workflow and return its state."""
         from airflow_provider_service.client._webhook_conflicts import naming_the_holder
 
         def activate() -> Workflow:
@@ -122,7 +121,6 @@ class ServiceDeactivateWorkflowOperator(_PlainWorkflowOperator):
     """
 
     def perform(self, context: Context) -> WorkflowResult:
-        """Deactivate the workflow and return its state."""
         return self.change(context, lambda: self.hook.workflows.deactivate(self.target_id), "is inactive")
 
 
@@ -141,7 +139,6 @@ class ServiceArchiveWorkflowOperator(_PlainWorkflowOperator):
     reference = WORKFLOW_TO_ARCHIVE
 
     def perform(self, context: Context) -> WorkflowResult:
-        """Archive the workflow and return its state."""
         return self.change(context, lambda: self.hook.workflows.archive(self.target_id), "is archived")
 
 
@@ -159,7 +156,6 @@ class ServiceUnarchiveWorkflowOperator(_PlainWorkflowOperator):
     reference = WORKFLOW_TO_UNARCHIVE
 
     def perform(self, context: Context) -> WorkflowResult:
-        """Unarchive the workflow and return its state."""
         return self.change(context, self._unarchived, "is not archived")
 
     def _unarchived(self) -> Workflow:
@@ -213,7 +209,6 @@ class ServiceTransferWorkflowOperator(ServiceWorkflowOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> TransferWorkflowResult:
-        """Move the workflow, unless it is already in the project."""
         project_id = self._destination
         moved = not self._is_in(project_id)
         url = self.link(context)
@@ -301,7 +296,6 @@ class ServiceSetWorkflowTagsOperator(ServiceWorkflowOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> WorkflowTagsResult:
-        """Change the tags, unless the workflow already has the desired ones."""
         is_by_name = self.tags is not None
         listed = set(as_texts("tags", self.tags) if is_by_name else as_texts("tag_ids", self.tag_ids))
         existing = self.hook.workflows.list_tags(self.target_id)

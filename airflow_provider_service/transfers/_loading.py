@@ -155,7 +155,6 @@ class ServiceLoadTableOperator(ServiceTableOperator):
         self.change_strategy = change_strategy
 
     def perform(self, context: Context) -> LoadTableResult:
-        """Read and check all rows, and then write them."""
         from airflow_provider_service._core.rows.target import LoadOptions, TableTarget, opening_rejects
 
         options = LoadOptions.of(self)
@@ -174,8 +173,6 @@ class ServiceLoadTableOperator(ServiceTableOperator):
 
 
 class ServiceUnloadTableOperator(ServiceTableOperator):
-    """Base of the transfers out of a data table."""
-
     template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "filter", "search", "columns")
     template_fields_renderers = {"filter": "json"}
 
@@ -205,7 +202,6 @@ class ServiceUnloadTableOperator(ServiceTableOperator):
         self.columns = as_rendered(columns)
 
     def types_of(self, table: DataTable, *, with_system_columns: bool) -> dict[str, str]:
-        """Return the columns to transfer with their types, in order."""
         from airflow_provider_service._core.rows.files import chosen_types
         from airflow_provider_service._core.rows.values import column_types
 

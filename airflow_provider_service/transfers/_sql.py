@@ -51,7 +51,6 @@ _COLUMN = re.compile(rf"[\w $#@.-]+|{'|'.join(_QUOTED)}")
 
 
 def sql_hook(conn_id: str, hook_params: Mapping[str, Any] | None) -> Any:
-    """Return the hook of an Airflow connection to a database."""
     from airflow.providers.common.compat.sdk import BaseHook
 
     hook = BaseHook.get_connection(conn_id).get_hook(hook_params=dict(hook_params or {}))
@@ -232,10 +231,7 @@ def _rolls_back(hook: Any, connection: Any) -> bool:
 def _refused_value(
     connection: Any, statement: str, names: Sequence[str], rows: Sequence[Sequence[Any]], first: int
 ) -> ServiceInputError | None:
-    """Halve a refused batch until its first refused row is left, and name the value that is refused even alone.
-
-    :param first: number of the first of the rows.
-    """
+    """Halve a refused batch until its first refused row is left, and name the value that is refused even alone."""
     error = _refusal(connection, statement, rows)
     if error is None:
         return None
@@ -320,6 +316,5 @@ def require_table_name(name: str, value: object) -> None:
 
 
 def require_column_name(name: str, value: object) -> None:
-    """Refuse text that is not the name of a column: words without punctuation, or in quotes."""
     if not isinstance(value, str) or not _COLUMN.fullmatch(value):
         refuse(name, "the name of a column", value)

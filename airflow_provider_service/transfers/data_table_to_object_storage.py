@@ -82,14 +82,12 @@ class ServiceDataTableToObjectStorageOperator(ServiceUnloadTableOperator):
         self.check_arguments()
 
     def other_lineage(self) -> Lineage | None:
-        """The file that the task writes."""
         from airflow_provider_service._core.lineage import of_file
         from airflow_provider_service._core.object_storage import address_of
 
         return of_file(address_of(self.path, conn_id=self.object_storage_conn_id), is_output=True)
 
     def perform(self, context: Context) -> TableToFileResult:
-        """Read the rows and write the file."""
         from airflow_provider_service._core.object_storage import address_of
         from airflow_provider_service._core.rows.files import write_rows
 

@@ -113,14 +113,12 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
         self.check_arguments()
 
     def other_lineage(self) -> Lineage | None:
-        """The table of the database that the task writes."""
         from airflow_provider_service._core.lineage import of_sql_table
         from airflow_provider_service.transfers._sql import sql_hook
 
         return of_sql_table(sql_hook(self.sql_conn_id, self.hook_params), self.sql_table, self.sql_conn_id)
 
     def perform(self, context: Context) -> TableToSqlResult:
-        """Read the rows and write them in one transaction."""
         from airflow_provider_service.client._models import parse_moment
         from airflow_provider_service.transfers._sql import insert_all, require_table_name, sql_hook
 

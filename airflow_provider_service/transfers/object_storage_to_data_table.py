@@ -46,14 +46,12 @@ class ObjectStorageToServiceDataTableOperator(ServiceLoadTableOperator):
         self.check_arguments()
 
     def other_lineage(self) -> Lineage | None:
-        """The file that the task reads."""
         from airflow_provider_service._core.lineage import of_file
         from airflow_provider_service._core.object_storage import address_of
 
         return of_file(address_of(self.path, conn_id=self.object_storage_conn_id), is_output=False)
 
     def perform(self, context: Context) -> LoadTableResult:
-        """Read and check all rows, and then write them."""
         from airflow_provider_service._core.object_storage import is_same_file
 
         rejects, conn_id = self.reject_path, self.object_storage_conn_id
@@ -62,7 +60,6 @@ class ObjectStorageToServiceDataTableOperator(ServiceLoadTableOperator):
         return super().perform(context)
 
     def source_rows(self, note_columns: NoteColumns) -> Generator[Mapping[str, Any], None, None]:
-        """Yield the rows of the file, each read once."""
         from airflow_provider_service._core.rows.files import read_rows
 
         return read_rows(self.path, note_columns, conn_id=self.object_storage_conn_id)

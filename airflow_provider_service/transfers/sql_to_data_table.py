@@ -66,14 +66,12 @@ class SqlToServiceDataTableOperator(ServiceLoadTableOperator):
         self.check_arguments()
 
     def other_lineage(self) -> Lineage | None:
-        """The tables that the query reads."""
         from airflow_provider_service._core.lineage import of_query
         from airflow_provider_service.transfers._sql import sql_hook
 
         return of_query(sql_hook(self.sql_conn_id, self.hook_params), self.sql, self.sql_conn_id)
 
     def source_rows(self, note_columns: NoteColumns) -> Generator[Mapping[str, Any], None, None]:
-        """Yield the rows of the query, each read once."""
         from airflow_provider_service.transfers._sql import query_rows, sql_hook
 
         hook = sql_hook(self.sql_conn_id, self.hook_params)

@@ -34,8 +34,6 @@ _LONGEST_BAR_CHARS = 30
 
 @dataclass(frozen=True)
 class Link:
-    """Text that leads to a page."""
-
     text: str
     url: str
 
@@ -60,8 +58,6 @@ class Figure:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells under the names of their columns."""
-
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
@@ -101,8 +97,6 @@ class Bar:
 
 @dataclass(frozen=True)
 class Chart:
-    """Bars to compare, each of which may have several parts."""
-
     title: str
     series: Sequence[Series]
     bars: Sequence[Bar]
@@ -115,7 +109,6 @@ class Chart:
 
     @property
     def longest(self) -> float:
-        """The length of the longest bar."""
         return max((sum(bar.parts) for bar in self.bars), default=0)
 
     def words(self, bar: Bar) -> str:
@@ -144,12 +137,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class Report:
-    """What a task has found.
-
-    :param message: what was found, in a sentence; ``tone`` says whether that is good or bad.
-    :param made_at: when the data was read.
-    :param url: page of the service that the report is about.
-    """
+    """What a task has found; ``tone`` says whether that is good or bad, and ``made_at`` when it was read."""
 
     title: str
     message: str
@@ -167,17 +155,14 @@ class Report:
 
     @property
     def link(self) -> Link | None:
-        """The page that the report is about."""
         return None if self.url is None else Link(self.url, self.url)
 
 
 def require_format(name: str, path: str) -> None:
-    """Refuse a file whose suffix is not that of a format."""
     require(_format(path) is not None, f"{name} must end in {', '.join(_FORMATS)}, which is its format, not {path!r}")
 
 
 def rendered(report: Report, path: str) -> bytes:
-    """The report in the format that the suffix of a file chooses."""
     require_format("path", path)
     text = _FORMATS[_format(path) or ""](report)
     # In JSON, half of a surrogate pair becomes its escape; the other formats replace it beforehand.
@@ -242,7 +227,6 @@ def template_environment(loader: BaseLoader, finalize: Callable[[Any], Any] = _i
 
 
 def shown(value: Cell) -> str:
-    """A cell as text."""
     if value is None:
         return "–"  # noqa: RUF001
     if isinstance(value, bool):
@@ -264,7 +248,6 @@ def printable(text: str) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """Printable text without line breaks."""
     return " ".join(printable(text).split())
 
 

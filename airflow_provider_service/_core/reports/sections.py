@@ -89,7 +89,6 @@ def _rank(name: str) -> int:
 
 
 def _title(name: str) -> str:
-    """The title of a column: words instead of the service's own name for it."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).removesuffix(" Name")
     return words[:1].upper() + words[1:].lower()
 
@@ -125,7 +124,6 @@ _LABELS = {
 
 
 def figures_of(summary: InsightsSummary) -> Mapping[str, InsightsFigure]:
-    """The figures by name."""
     return {name: getattr(summary, name) for name in _LABELS}
 
 
