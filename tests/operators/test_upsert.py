@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from itertools import product
+from typing import get_args
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service._core.rows.options import CHANGE_STRATEGIES, ON_STORED_DUPLICATES
+from airflow_provider_service._core.rows.options import ChangeStrategy, OnStoredDuplicates
 from airflow_provider_service.client import errors
 
 
@@ -40,7 +41,10 @@ def test_each_row_gets_its_own_change(upsert, held):
 
 @pytest.mark.parametrize(
     ("change_strategy", "on_stored_duplicates"),
-    sorted({*product(CHANGE_STRATEGIES, ON_STORED_DUPLICATES)} - {("replace", "update_all"), ("replace", "fail")}),
+    sorted(
+        {*product(get_args(ChangeStrategy), get_args(OnStoredDuplicates))}
+        - {("replace", "update_all"), ("replace", "fail")}
+    ),
 )
 @pytest.mark.parametrize("keys", ["sku", ["stock", "sold_at"]])
 def test_no_rows_change_nothing(upsert, held, writes, change_strategy, on_stored_duplicates, keys):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -45,14 +45,10 @@ def insert_in_batches(
     *,
     max_rows: int = BATCH_ROWS,
     max_bytes: int = BATCH_BYTES,
-    note_ids: Callable[[list[Row]], None] | None = None,
-    may_repeat: bool = True,
+    note_ids: Callable[[list[Row]], None] | None = None,  # gets the inserted rows of each call, with only their ids
+    may_repeat: bool = True,  # whether the caller can be repeated although some rows were inserted
 ) -> Iterator[int]:
-    """Insert rows, and after each call yield the number of rows inserted so far. Each call is all or nothing.
-
-    :param note_ids: called after each call with the inserted rows, which hold only their ids.
-    :param may_repeat: whether the caller can be repeated although some rows were inserted.
-    """
+    """Insert rows, and after each call yield the number of rows inserted so far. Each call is all or nothing."""
     done = 0
     if note_ids is not None:
         max_rows = min(max_rows, MAX_ROWS_WITH_IDS)
@@ -121,10 +117,8 @@ def any_of_in_url(column: str, values: Iterable[Any]) -> Iterator[RowFilter]:
 
 
 def exactly_in_url(row_ids: Iterable[int]) -> Iterator[RowFilter]:
-    """Filters for a request's URL that together match exactly the rows with these ids.
-
-    A range is used only for ids without a gap, so a row that others insert into a gap in the meantime is not matched.
-    """
+    """Filters for a request's URL that together match exactly the rows with these ids."""
+    # A range has no gap into which others could insert a row in the meantime.
     named: list[int] = []
     ranges: list[RowFilter] = []
     for _, run in groupby(enumerate(sorted(set(row_ids))), key=lambda pair: pair[1] - pair[0]):
@@ -139,17 +133,9 @@ def exactly_in_url(row_ids: Iterable[int]) -> Iterator[RowFilter]:
 
 
 def fits_in_url(value: str | None) -> bool:
-    """Whether a filter for a text can be sent in a request's URL."""
     if value is None or len(value) <= CERTAINLY_SHORT_CHARS:
         return True
     return _encoded_length(_equals("", value)) <= MAX_URL_CHARS
-
-
-def may_fit_in_urls(column: str, values: Collection[Any], urls: int) -> bool:
-    """Whether filters for these values may fit in a number of URLs; a quick estimate, without encoding them."""
-    # No value takes fewer characters than its text has.
-    least = _encoded_length(_equals(column, 0)) - 1 + min((len(str(value)) for value in values), default=0)
-    return len(values) <= urls * min(MAX_CONDITIONS, max(1, MAX_URL_CHARS // least))
 
 
 def _equals(column: str, value: Any) -> Condition:
@@ -161,10 +147,7 @@ def _encoded_length(condition: Condition) -> int:
 
 
 class Progress:
-    """Logs the number of rows, the rate per second, and the percentage if the total is known.
-
-    :param action: what happens to the rows, such as ``"Inserted"``.
-    """
+    """Logs the number of rows, the rate per second, and the percentage if the total is known."""
 
     def __init__(self, action: str, total: int | None = None) -> None:
         self._action, self._total = action, total
@@ -189,7 +172,6 @@ class Progress:
         log.info("%s %s%s rows%s, %s rows a second", self._action, f"{self.count:,}", of, share, f"{rate:,.0f}")
 
     def counting(self, rows: Iterable[Item]) -> Iterator[Item]:
-        """Pass rows on and count them."""
         for row in rows:
             yield row
             self.reach(self.count + 1)

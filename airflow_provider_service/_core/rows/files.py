@@ -74,10 +74,7 @@ def write_rows(
 def read_rows(
     path: StoredPath, note_columns: NoteColumns = ignore_columns, *, conn_id: str | None = None
 ) -> Generator[SourceRow, None, None]:
-    """Read the rows of a file, whose values are all text or None if it is a ``.csv`` file. Safe to repeat.
-
-    :param note_columns: called with the names of the columns before the first row, if the format has them.
-    """
+    """Read the rows of a file; those of a ``.csv`` file hold only text and None. Safe to repeat."""
     file_format = format_of("path", path)
     with reading("path", path, conn_id=conn_id) as file:
         try:
@@ -87,10 +84,7 @@ def read_rows(
 
 
 def chosen_types(types: Mapping[str, str], columns: object, *, with_system_columns: bool) -> dict[str, str]:
-    """Return the chosen columns with their types, in the order in which they were chosen.
-
-    :param with_system_columns: whether None, for all columns, includes those of the service.
-    """
+    """The chosen columns with their types, in this order; for None, all, or all but those that the service writes."""
     types_of_all = types_of_stored_rows(types)
     if columns is None:
         return types_of_all if with_system_columns else dict(types)
@@ -104,7 +98,6 @@ def chosen_types(types: Mapping[str, str], columns: object, *, with_system_colum
 def format_of(
     name: str, path: object, *, neutralize_formulas: bool = True
 ) -> CsvFormat | JsonLinesFormat | ParquetFormat:
-    """Choose the format by the ending of a file's name."""
     require_path(name, path)
     text = str(path)
     if not text.endswith(ENDINGS):
@@ -122,7 +115,6 @@ class CsvFormat:
         self._neutralize_formulas = neutralize_formulas
 
     def write(self, file: IO[bytes], types: Mapping[str, str], rows: Iterable[SourceRow]) -> int:
-        """Write rows, one at a time, and return their number."""
         count = 0
         with _as_text(file) as text:
             text.write(",".join(types) + "\n")
@@ -250,10 +242,7 @@ class _CsvReader:
 
 
 class JsonLinesFormat:
-    """One JSON object a line."""
-
     def write(self, file: IO[bytes], types: Mapping[str, str], rows: Iterable[SourceRow]) -> int:
-        """Write rows, one at a time, and return their number; missing columns of a row are left out."""
         count = 0
         with _as_text(file) as text:
             for row in rows:
@@ -309,7 +298,6 @@ class ParquetFormat:
     """Record batches of typed columns; needs pyarrow, the extra ``parquet``."""
 
     def write(self, file: IO[bytes], types: Mapping[str, str], rows: Iterable[SourceRow]) -> int:
-        """Write rows, a row group of a few record batches at a time, and return their number."""
         arrow = _pyarrow()
         schema, batches = arrow_schema(arrow, types), record_batches(arrow, types, rows)
         count = 0
@@ -320,7 +308,6 @@ class ParquetFormat:
         return count
 
     def read(self, file: IO[bytes], note_columns: NoteColumns = ignore_columns) -> Iterator[SourceRow]:
-        """Read rows as Python values, a record batch at a time."""
         arrow = _pyarrow()
         with _damage_named(arrow):
             # Spark and Hive write dates as INT96, whose nanoseconds would only reach from 1677 to 2262.

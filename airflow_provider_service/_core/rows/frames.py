@@ -28,12 +28,7 @@ FRAME_ROWS = 10_000
 
 
 def rows_in(given: Any, note_columns: NoteColumns = ignore_columns) -> Generator[Any, None, None]:
-    """Yield the rows of a DataFrame, of an Arrow table, or of an iterable of rows or of such tables.
-
-    Streams are never loaded as a whole. The rows themselves are not checked here.
-
-    :param note_columns: called with the names of the columns of each DataFrame or table before its first row.
-    """
+    """Yield the unchecked rows of a DataFrame, an Arrow table, or an iterable of rows or such tables, as a stream."""
     if is_frame(given):
         yield from _frame_rows(given, note_columns)
         return
@@ -52,27 +47,17 @@ def rows_in(given: Any, note_columns: NoteColumns = ignore_columns) -> Generator
 
 
 def is_frame(given: Any) -> bool:
-    """Whether something is a DataFrame or an Arrow table, batch or stream."""
-    return _is_pandas(given) or any(
-        hasattr(given, attribute) for attribute in ("__arrow_c_stream__", "__arrow_c_array__", "__dataframe__")
-    )
+    return any(hasattr(given, name) for name in ("__arrow_c_stream__", "__arrow_c_array__", "__dataframe__"))
 
 
 def _frame_rows(frame: Any, note_columns: NoteColumns) -> Generator[SourceRow, None, None]:
-    read = _pandas_rows if _is_pandas(frame) else _arrow_rows
-    return read(frame, note_columns)
-
-
-def _is_pandas(given: Any) -> bool:
     pandas = sys.modules.get("pandas")  # if it is not loaded, nothing is a pandas DataFrame
-    return pandas is not None and isinstance(given, getattr(pandas, "DataFrame", ()))
+    is_pandas = pandas is not None and isinstance(frame, getattr(pandas, "DataFrame", ()))
+    return (_pandas_rows if is_pandas else _arrow_rows)(frame, note_columns)
 
 
 def _pandas_rows(frame: Any, note_columns: NoteColumns) -> Generator[SourceRow, None, None]:
-    """Yield rows without the use of Arrow, which refuses a column whose values have several types.
-
-    A named index becomes a column; an unnamed one is left out, because it only numbers the rows.
-    """
+    """A named index becomes a column. Arrow would refuse a column whose values have several types."""
     levels = [level for level in frame.index.names if level is not None]
     names = [*levels, *frame.columns]
     _require_names(names)
@@ -155,10 +140,7 @@ def _explained(arrow: ModuleType, frame: Any) -> Iterator[None]:
 
 
 def require_plain_types(arrow: ModuleType, schema: Any, owner: str) -> None:
-    """Refuse columns that store something other than what they mean, for example the number of a month.
-
-    Arrow's own extension types, such as that of JSON, have values of Python that mean the same.
-    """
+    """Refuse columns that store something other than what they mean, for example the number of a month."""
     for field in schema:
         if isinstance(field.type, arrow.BaseExtensionType):
             name = field.type.extension_name
@@ -189,7 +171,6 @@ def _python_values(arrow: ModuleType, name: str, column: Any) -> list[Any]:
 
 
 def arrow_table(types: Mapping[str, str], rows: Iterable[SourceRow]) -> Any:
-    """Build an Arrow table of stored rows, of which only a batch at a time exists as Python values."""
     arrow = optional_library("pyarrow", extra="arrow", user="an Arrow table")
     return arrow.Table.from_batches(record_batches(arrow, types, rows), arrow_schema(arrow, types))
 
@@ -203,7 +184,6 @@ def pandas_frame(types: Mapping[str, str], rows: Iterable[SourceRow]) -> Any:
 
 
 def record_batches(arrow: ModuleType, types: Mapping[str, str], rows: Iterable[SourceRow]) -> Iterator[Any]:
-    """Yield record batches of stored rows, with one in memory at a time."""
     schema, remaining = arrow_schema(arrow, types), iter(rows)
     while batch := list(islice(remaining, FRAME_ROWS)):
         columns = [[_arrow_value(row.get(name), kind) for row in batch] for name, kind in types.items()]
@@ -212,7 +192,6 @@ def record_batches(arrow: ModuleType, types: Mapping[str, str], rows: Iterable[S
 
 
 def arrow_schema(arrow: ModuleType, types: Mapping[str, str]) -> Any:
-    """The schema of record batches for columns of these types."""
     arrow_types = {
         "id": arrow.int64(),
         "number": arrow.float64(),
@@ -236,7 +215,6 @@ def _arrow_value(value: Any, kind: str) -> Any:
 
 
 def optional_library(name: str, *, extra: str, user: str) -> ModuleType:
-    """Load a library that only some features need."""
     try:
         return import_module(name)
     except ModuleNotFoundError as error:

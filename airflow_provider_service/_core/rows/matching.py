@@ -79,10 +79,7 @@ def matching_rows(
     sort_by: str | None = None,
     search: str | None = None,
 ) -> Iterator[Row]:
-    """Yield the rows that meet a filter, with one page in memory at a time.
-
-    :param columns: names of columns that each row must have.
-    """
+    """Yield the rows that meet a filter, each with all these columns, and with one page in memory at a time."""
     filter = typed_filter(filter, column_types(table))
     dates = _date_conditions(filter, table)
     rows = _rows_meeting(client, table, filter, dates, sort_by=sort_by, search=search)
@@ -107,10 +104,7 @@ def exact_filters(
     filter: RowFilter | Mapping[str, Any],
     of_ids: Callable[[Sequence[int]], Iterable[Mapping[str, Any]]],
 ) -> Iterable[Mapping[str, Any]]:
-    """The filters for an update or a deletion: the given one, or those of the rows that meet it if it has dates.
-
-    :param of_ids: returns the filters that find exactly the rows with some ids.
-    """
+    """The filters for a change: the given one or, if it has dates, ``of_ids`` of the rows that meet it."""
     typed = typed_filter(filter, column_types(table))
     dates = _date_conditions(typed, table)
     if not dates:

@@ -32,10 +32,6 @@ LoadMode = Literal["append", "upsert", "replace"]
 #: What a transfer does with a row that the table cannot store.
 OnError = Literal["fail", "skip"]
 
-ON_DUPLICATE = get_args(OnDuplicate)
-ON_STORED_DUPLICATES = get_args(OnStoredDuplicates)
-CHANGE_STRATEGIES = get_args(ChangeStrategy)
-LOAD_MODES = get_args(LoadMode)
 #: The types that a column of a data table can have.
 COLUMN_TYPES = ("string", "number", "boolean", "date")
 
@@ -45,14 +41,14 @@ _REPAIRING = ("remove_copies", "keep_newest")
 
 #: The check of each option of a load that is not a template field, by its argument's name.
 LOAD_CHECKS: Mapping[str, Check] = {
-    "mode": optional(one_of(*LOAD_MODES)),
+    "mode": optional(one_of(*get_args(LoadMode))),
     "delete_missing": require_flag,
     "allow_empty": require_flag,
     "create_table": require_flag,
     "add_columns": require_flag,
-    "on_duplicate": one_of(*ON_DUPLICATE),
-    "on_stored_duplicates": one_of(*ON_STORED_DUPLICATES),
-    "change_strategy": one_of(*CHANGE_STRATEGIES),
+    "on_duplicate": one_of(*get_args(OnDuplicate)),
+    "on_stored_duplicates": one_of(*get_args(OnStoredDuplicates)),
+    "change_strategy": one_of(*get_args(ChangeStrategy)),
     "on_error": one_of(*get_args(OnError)),
 }
 
@@ -74,7 +70,6 @@ class LoadedRows(TypedDict):
 
 
 def chosen_strategy(change_strategy: ChangeStrategy, on_stored_duplicates: OnStoredDuplicates) -> ChangeStrategy:
-    """Choose the strategy, and check that it fits the policy for stored duplicates."""
     if on_stored_duplicates in _REPAIRING:
         return change_strategy
     if change_strategy == "replace":
@@ -87,7 +82,6 @@ def chosen_strategy(change_strategy: ChangeStrategy, on_stored_duplicates: OnSto
 
 
 def chosen_mode(mode: LoadMode | None, key_columns: object, delete_missing: bool = False) -> LoadMode:
-    """Choose the mode: the given one, or ``"upsert"`` if there are key columns."""
     chosen = mode or ("upsert" if key_columns else None)
     if chosen is None:
         raise ServiceInputError(
@@ -112,7 +106,6 @@ def require_rows(count: int, mode: LoadMode, delete_missing: bool, *, allow_empt
 
 
 def require_rejects(on_error: OnError, path: object) -> None:
-    """Require a file for the rows that are left out, and no file if none are."""
     if on_error == "fail":
         require(path is None, "reject_path has no effect with on_error='fail'")
         return

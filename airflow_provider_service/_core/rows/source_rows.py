@@ -56,8 +56,6 @@ def require_distinct(names: Iterable[str], owner: str, hint: str = "") -> None:
 
 
 class MappedColumns:
-    """Renames and leaves out the columns of rows."""
-
     def __init__(self, mapping: Mapping[str, str | None] | None) -> None:
         self._stay = mapping is None
         self._mapping = dict(mapping or {})
@@ -67,7 +65,6 @@ class MappedColumns:
             raise ServiceInputError(f"column_mapping gives several columns the same name: {shown(self._mapping)}")
 
     def apply(self, row: SourceRow, place: str) -> SourceRow:
-        """Return the row with the column names of the table."""
         if self._stay:
             return row
         require_mapping(place, row)
@@ -89,7 +86,6 @@ class MappedColumns:
         return mapped
 
     def require_used(self) -> None:
-        """Require that the source has every column that the mapping names."""
         if self._unused:
             names = ", ".join(map(repr, sorted(self._unused)))
             raise not_written(f"column_mapping names {names}, which the source lacks")
@@ -100,7 +96,7 @@ class GrowingTypes(dict[str, str]):
 
     def __init__(self, stored: Mapping[str, str], *, may_grow: bool, declared: Mapping[str, str] | None = None) -> None:
         super().__init__(stored)
-        self._stored, self._may_grow, self._declared = dict(stored), may_grow, dict(declared or {})
+        self._may_grow, self._declared = may_grow, dict(declared or {})
         self._undecided: set[str] = set()
         self._absent = self._declared.keys() - stored.keys()
         self._before: tuple[dict[str, str], set[str]] | None = None
@@ -114,7 +110,6 @@ class GrowingTypes(dict[str, str]):
                 )
 
     def grow(self, row: SourceRow, place: str) -> None:
-        """Collect the columns of a row that the table lacks."""
         if not self._may_grow:
             return
         self._before = None
@@ -146,15 +141,9 @@ class GrowingTypes(dict[str, str]):
             check_columns(row, self, place)
 
     def require_declared(self) -> None:
-        """Require that the table has every column whose type was declared, or the source has named it."""
         if self._absent:
             names = ", ".join(map(shown, sorted(self._absent)))
             raise not_written(f"column_types names {names}, which neither the table nor the source has")
-
-    @property
-    def added(self) -> dict[str, str]:
-        """The columns that the table lacks, in the order in which they first appeared; string if all is null."""
-        return {name: kind for name, kind in self.items() if name not in self._stored}
 
     def _add(self, name: str) -> None:
         try:
@@ -173,7 +162,6 @@ class GrowingTypes(dict[str, str]):
 
 
 def _type_of_value(value: Any, place: str) -> str:
-    """Choose the type of a new column by its first value."""
     for kinds, column_type in TYPES_OF_VALUES:
         if isinstance(value, kinds):
             return column_type
@@ -185,24 +173,21 @@ def _type_of_value(value: Any, place: str) -> str:
 
 @dataclass
 class CheckedRows:
-    """Rows that fit the table, by key.
-
-    :param rounded_keys: the keys that the service stores less exactly than they were given, as they were given.
-    :param rejected_keys: the keys of rows that do not fit; None if they are not needed.
-    """
+    """Rows that fit the table, by key."""
 
     types: Mapping[str, str]
     key_columns: Sequence[str]
     on_duplicate: OnDuplicate
     requested: MutableMapping[Key, Row]
+    #: The keys that the service stores less exactly than they were given, as they were given.
     rounded_keys: MutableMapping[Key, list[str]]
+    #: The keys of rows that do not fit; None if they are not needed.
     rejected_keys: MutableMapping[Key, None] | None = None
     duplicates: int = field(default=0, init=False)
     _rounded: int = field(default=0, init=False)
     _first_rounding: str = field(default="", init=False)
 
     def add(self, number: int, given: Mapping[str, Any]) -> None:
-        """Check a row and keep it."""
         place = f"row {number}"
         row = typed_row(given, self.types, place)
         for name, value in row.items():
@@ -232,14 +217,12 @@ class CheckedRows:
         self.rejected_keys[key_of(key, self.key_columns)] = None
 
     def report(self) -> None:
-        """Warn about values that are stored less exactly than they were given, and about rows that were dropped."""
         if self._rounded:
             _warn_of_rounding(self._rounded, self._first_rounding)
         if self.duplicates:
             log.warning("%d input rows were dropped because a later row has the same key", self.duplicates)
 
     def require_keys(self, row: Mapping[str, Any], place: str) -> None:
-        """Require all key columns."""
         absent = [name for name in self.key_columns if name not in row]
         if absent:
             columns_of_row = ", ".join(map(shown, row)) or "no columns"
@@ -277,7 +260,6 @@ def checked_rows(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str]) ->
 
 
 def checked_values(values: Mapping[str, Any], types: Mapping[str, str]) -> Row:
-    """Check new values of stored rows, convert them to the types of the columns, and warn if they lose precision."""
     typed = typed_row(values, types, "data")
     rounded = rounded_columns(values, typed, types)
     if rounded:
@@ -286,7 +268,6 @@ def checked_values(values: Mapping[str, Any], types: Mapping[str, str]) -> Row:
 
 
 def check_key_columns(key_columns: Sequence[str], types: Mapping[str, str]) -> None:
-    """Require at least one key column, and that the table has each of them."""
     if not key_columns or any(name not in types for name in key_columns):
         raise not_written(
             f"key_columns must name columns of the table, which has {', '.join(types)}; got {list(key_columns)}"

@@ -26,14 +26,12 @@ CACHE_KIB = 8 * 1024
 
 
 class Spool:
-    """A temporary file without a name for the rows of one load: it is gone with the process, however that ends.
-
-    Its folder is that of ``SQLITE_TMPDIR`` or ``TMPDIR``, or else ``/var/tmp`` or ``/tmp``.
-    """
+    """A temporary file without a name for the rows of one load: it is gone with the process, however that ends."""
 
     def __init__(self, *, chunk_rows: int = BATCH_ROWS) -> None:
         self.chunk_rows = chunk_rows
-        # For an empty name, SQLite makes a file that only this user can read, and unlinks it as soon as it is open.
+        # For an empty name, SQLite makes a file that only this user can read, and unlinks it as soon as it is open. Its
+        # folder is that of SQLITE_TMPDIR or TMPDIR, or else /var/tmp or /tmp.
         self._db = sqlite3.connect("", isolation_level=None)
         # Nothing needs to survive this process.
         for setting in ("temp_store=FILE", "journal_mode=OFF", "synchronous=OFF", f"cache_size=-{CACHE_KIB}"):
@@ -81,7 +79,6 @@ class Spool:
             first = last
 
     def other_ids(self) -> Iterator[list[int]]:
-        """Yield the ids of stored rows whose key the source lacks, in chunks and ascending."""
         with closing(self._db.execute("SELECT id FROM others ORDER BY id")) as rows:
             ids = (row_id for (row_id,) in rows)
             while chunk := list(islice(ids, self.chunk_rows)):

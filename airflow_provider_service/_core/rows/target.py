@@ -87,7 +87,6 @@ class LoadOptions:
 
     @classmethod
     def of(cls, arguments: Any) -> LoadOptions:
-        """Read the options from arguments."""
         options = {option.name: getattr(arguments, option.name) for option in fields(cls)}
         for name in ("column_mapping", "column_types"):
             if options[name] is not None:
@@ -98,8 +97,7 @@ class LoadOptions:
 
 @dataclass(frozen=True)
 class Loaded:
-    """The result of a load: numbers of rows that were read and left out, columns that were added, and changes of the
-    table."""
+    """Numbers of rows that were read and left out, the columns that were added, and the changes of the table."""
 
     table: DataTable
     rows: int
@@ -108,7 +106,6 @@ class Loaded:
     changes: LoadResult
 
     def to_xcom(self) -> LoadedRows:
-        """What a task returns."""
         rows = {"data_table_id": self.table.id, "rows": self.rows, "rejected": self.rejected}
         return cast("LoadedRows", {**rows, **asdict(self.changes), "added_columns": self.added_columns})
 
@@ -130,7 +127,6 @@ class TableTarget:
 
     @classmethod
     def named_by(cls, arguments: Any, client: Resources, *, create_table: bool) -> TableTarget:
-        """The table with the id or name in the arguments, or a new one with that name."""
         if not create_table:
             return cls(client, data_table_in(arguments, client))
         require(
@@ -163,7 +159,9 @@ class TableTarget:
                 check_key_columns(options.key_columns, types)
             if self.table is not None:
                 require_rows(len(spool.requested), mode, options.delete_missing, allow_empty=options.allow_empty)
-            table, added = self._prepared(types)
+            # In the order in which they first appeared; a column of nulls has the type string.
+            added = {name: kind for name, kind in types.items() if name not in stored}
+            table = self._with_columns(added)
             if mode == "append":
                 changes = append_rows(self.client, table.id, spool)
             elif mode == "replace":
@@ -179,7 +177,7 @@ class TableTarget:
                     change_strategy=options.change_strategy,
                     delete_missing=options.delete_missing,
                 )
-        return Loaded(table, count, self._rejected, added, changes)
+        return Loaded(table, count, self._rejected, list(added), changes)
 
     def _spool(
         self,
@@ -233,9 +231,8 @@ class TableTarget:
         line = json.dumps({"row": number, "reason": error.reason, "values": values}, default=str)
         file.write(line.encode() + b"\n")
 
-    def _prepared(self, types: GrowingTypes) -> tuple[DataTable, list[str]]:
-        """The table with all columns, and the names of those that were added."""
-        added = types.added
+    def _with_columns(self, added: Mapping[str, str]) -> DataTable:
+        """Add the columns to the table, which is created if it does not exist."""
         if self.table is None:
             if not added:
                 rows = "rows that fit" if self._rejected else "rows"
@@ -243,11 +240,11 @@ class TableTarget:
             columns = [{"name": name, "type": kind} for name, kind in added.items()]
             table = self.client.data_tables.create(str(self.name), columns, project_id=self.project_id)
             log.info("Created the data table %s with the columns %s", table.name, added)
-            return table, list(added)
+            return table
         for name, kind in added.items():
             self.client.data_table_columns.create(self.table.id, name, kind)  # type: ignore[arg-type]
             log.info("Added the column %s of type %s to %s", name, kind, self.table.name)
-        return self.table, list(added)
+        return self.table
 
 
 def _is_json(value: object) -> bool:

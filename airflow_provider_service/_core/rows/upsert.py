@@ -28,7 +28,6 @@ from airflow_provider_service._core.rows.batches import (
     exactly_in_url,
     fits_in_url,
     insert_in_batches,
-    may_fit_in_urls,
 )
 from airflow_provider_service._core.rows.options import chosen_strategy
 from airflow_provider_service._core.rows.upsert_plan import Key, key_of, plan_upsert
@@ -62,10 +61,7 @@ CALLS_A_LINE = 500
 
 @dataclass(frozen=True)
 class LoadResult:
-    """Numbers of rows of the table that were inserted, changed, left unchanged, and deleted.
-
-    ``deleted`` is None if the rows that a replace deleted could not be counted.
-    """
+    """Numbers of rows of the table; ``deleted`` is None if those that a replace deleted could not be counted."""
 
     inserted: int = 0
     updated: int = 0
@@ -86,8 +82,7 @@ def upsert_rows(
 ) -> LoadResult:
     """Update the rows whose keys exist, insert the others, and delete the rest if requested. Safe to repeat.
 
-    The table is read at most once. Not atomic: a change that another writer makes between reading and writing is not
-    detected.
+    Not atomic: a change that another writer makes between reading and writing is not detected.
     """
     strategy = chosen_strategy(change_strategy, on_stored_duplicates)
     if delete_missing:
@@ -138,8 +133,6 @@ def _key_filters(
     if not findable:
         return None
     sharpest = max(findable, key=lambda name: len(values[name]))
-    if not may_fit_in_urls(sharpest, values[sharpest], MAX_FILTERED_READS):
-        return None
     filters = list(islice(any_of_in_url(sharpest, values[sharpest]), MAX_FILTERED_READS + 1))
     if len(filters) > MAX_FILTERED_READS:
         return None
@@ -165,7 +158,6 @@ def edge_id(client: Resources, table_id: str, direction: Literal["asc", "desc"])
 
 
 def checked_row(row: Row, table_id: str) -> Row:
-    """Return a row that the service has read, after a check of its values."""
     if any(isinstance(value, (list, dict)) for value in row.values()):
         raise ServiceUnexpectedResponseError(
             "a row holds a value that no column has", method="GET", path=f"/data-tables/{table_id}/rows"
@@ -178,8 +170,8 @@ def write_plan(
 ) -> int | None:
     """Change, insert, and delete last, so that a newer row exists for every row that is deleted.
 
-    :param with_first_id: find out the id of the first inserted row even if the plan deletes no row.
-    :returns: that id: no row that was there before has it or a higher one. None if it is not known.
+    Return the id of the first inserted row, which no row that was there before reaches; None if it is not known. It is
+    found out to delete rows, or for ``with_first_id``.
     """
     updates = [(values, condition) for values, ids in plan.equal_changes() for condition in any_of("id", ids)]
     inserts, old_ids = plan.inserts, plan.surplus

@@ -27,17 +27,13 @@ MAX_SHOWN_KEYS = 5
 
 @dataclass
 class UpsertPlan:
-    """The changes to write.
-
-    - ``inserts``: rows with keys that the table lacks.
-    - ``changes``: stored rows, each with the values that it must get.
-    - ``unchanged``: number of rows that already have the given values.
-    - ``surplus``: ids of rows to delete, because a newer row with their key stays.
-    """
+    """The changes to write."""
 
     inserts: list[Row]
+    #: Stored rows, each with the values that it must get.
     changes: list[tuple[Row, Row]] = field(default_factory=list)
     unchanged: int = 0
+    #: Ids of rows to delete, because a newer row with their key stays.
     surplus: list[int] = field(default_factory=list)
 
     def equal_changes(self) -> list[tuple[Row, list[int]]]:
@@ -48,7 +44,6 @@ class UpsertPlan:
         return list(groups.values())
 
     def replacements(self) -> list[Row]:
-        """The changed rows, each with every column that can be written."""
         return [{**_own_columns(row), **values} for row, values in self.changes]
 
 
@@ -90,16 +85,13 @@ def plan_upsert(
 
 
 def key_of(row: Mapping[str, Any], key_columns: Sequence[str]) -> Key:
-    """The values of the key columns."""
     return tuple(row.get(name) for name in key_columns)
 
 
 def _staying(rows: Mapping[int, Row], given: Row, on_stored_duplicates: OnStoredDuplicates) -> Mapping[int, Row]:
-    """The rows of one key, by id, that are not deleted.
-
-    The service reuses the highest id after its row is deleted. A row is deleted only if a newer one stays, so that a
-    delete that is repeated, or arrives late, never hits another row with the same id.
-    """
+    """The rows of one key, by id, that are not deleted."""
+    # The service reuses the highest id after its row is deleted. A row is deleted only if a newer one stays, so that a
+    # delete that is repeated, or arrives late, never hits another row with the same id.
     if on_stored_duplicates == "keep_newest":
         return {max(rows): rows[max(rows)]}
     if on_stored_duplicates == "remove_copies":

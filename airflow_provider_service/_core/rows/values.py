@@ -47,7 +47,6 @@ def types_of_stored_rows(types: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_columns(row: Mapping[str, Any], types: Mapping[str, str], place: str) -> None:
-    """Refuse a row that does not fit the table's columns."""
     require_row(row, place)
     unknown = [name for name in row if name not in types]
     if unknown:
@@ -63,9 +62,9 @@ def typed_row(row: Mapping[str, Any], types: Mapping[str, str], place: str) -> d
 
 
 def typed_filter(filter: Any, types: Mapping[str, str]) -> Any:
-    """Convert the numbers and booleans that a filter compares with, as those of rows; an id is a number.
+    """Convert the numbers and booleans of a filter, as those of rows; the service would take empty text for 0.
 
-    The service would take empty text for 0. What is malformed is left to it, since it refuses that.
+    What is malformed is left to it, since it refuses that.
     """
     conditions = filter.get("filters") if isinstance(filter, Mapping) else None
     if not isinstance(conditions, (list, tuple)):
@@ -83,7 +82,20 @@ def typed_filter(filter: Any, types: Mapping[str, str]) -> Any:
 
 def rounded_columns(given: Mapping[str, Any], typed: Mapping[str, Any], types: Mapping[str, str]) -> list[str]:
     """The columns of a row whose values the service stores less exactly than they were given."""
-    return [name for name, value in given.items() if value is not None and _is_rounded(value, typed[name], types[name])]
+    rounded = []
+    for name, value in given.items():
+        if value is None:
+            continue
+        if types[name] == "number" and not isinstance(value, float):
+            try:
+                is_rounded = Decimal(value) != Decimal(str(typed[name]))
+            except ArithmeticError:  # an exponent of more digits than any decimal has
+                is_rounded = True
+        else:
+            is_rounded = types[name] == "date" and is_finer_than_milliseconds(value)
+        if is_rounded:
+            rounded.append(name)
+    return rounded
 
 
 def _typed(value: Any, column_type: str, place: str, name: str) -> Any:
@@ -120,15 +132,6 @@ def _number(value: Any) -> int | float:
     if not math.isfinite(number):
         raise ValueError(value)
     return int(Decimal(repr(number))) if number.is_integer() and abs(number) < 1e21 else number
-
-
-def _is_rounded(given: Any, typed: Any, column_type: str) -> bool:
-    if column_type == "number":
-        try:
-            return not isinstance(given, float) and Decimal(given) != Decimal(str(typed))
-        except ArithmeticError:  # an exponent of more digits than any decimal has
-            return True
-    return column_type == "date" and is_finer_than_milliseconds(given)
 
 
 def is_finer_than_milliseconds(date: Any) -> bool:
