@@ -35,7 +35,6 @@ HEALTH_POLL_SECONDS = 300.0
 
 
 def _read_rate(name: str, value: float | str) -> float:
-    """Read a part of a whole."""
     try:
         rate = -1.0 if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
@@ -81,7 +80,6 @@ class HealthCheck:
 
     @classmethod
     def of(cls, holder: object) -> HealthCheck:
-        """The check whose values are attributes of an operator or a sensor."""
         return cls.of_values(**{field.name: getattr(holder, field.name) for field in fields(cls)})
 
     @classmethod

@@ -123,17 +123,13 @@ def _newest(executions: Iterator[Execution], since: datetime, before: datetime |
 
 @dataclass(frozen=True)
 class HealthPoll:
-    """A poll of the health of workflows, which a sensor repeats."""
-
     check: HealthCheck
     subject: str = "the health of workflows"
     unmet: str = "the workflows were not healthy"
 
     def poll(self, client: ServiceClient) -> PollResult:
-        """Read the statistics once."""
         health = perform(self.check, client)
         return PollResult(health.is_healthy, health.message, health.to_xcom())
 
     def to_arguments(self) -> dict[str, Any]:
-        """The arguments of the sensor and the trigger that describe it."""
         return asdict(self.check)

@@ -36,8 +36,6 @@ _REPORT_COLUMNS = (
 
 @dataclass(frozen=True)
 class Member:
-    """One workflow of a check."""
-
     workflow_id: str
     name: str
     keeps_executions: bool
@@ -46,7 +44,6 @@ class Member:
     url: str
 
     def to_xcom(self) -> dict[str, Any]:
-        """The workflow as a task returns it."""
         last_success = self.statistics.last_success_at
         return {
             "workflow_id": self.workflow_id,
@@ -62,13 +59,11 @@ class Member:
 
     @property
     def reasons(self) -> str:
-        """The breached thresholds, in words, and reasons to doubt the statistics."""
         doubts = [] if self.keeps_executions else [_INCOMPLETE]
         return "; ".join([*(breach.text for breach in self.breaches), *doubts])
 
     @property
     def times(self) -> list[str]:
-        """The age of the last success, and the median and the 95th percentile of the duration."""
         seconds = (self.statistics.success_age, self.statistics.duration_median, self.statistics.duration_p95)
         return ["-" if length is None else span(length) for length in seconds]
 
@@ -94,18 +89,15 @@ class Health:
 
     @property
     def unhealthy(self) -> list[Member]:
-        """The workflows that breach a threshold, those with most breaches first."""
         breaching = [member for member in self.members if member.breaches]
         return sorted(breaching, key=lambda member: -len(member.breaches))
 
     @property
     def is_healthy(self) -> bool:
-        """Whether every workflow keeps to every threshold."""
         return not self.unhealthy
 
     @property
     def message(self) -> str:
-        """One line for the task's log."""
         unhealthy, checked = self.unhealthy, len(self.members)
         if not self.is_judged:
             return f"no thresholds are set; runs that failed {self._over}: {self._failed_of_runs}; workflows: {checked}"
@@ -142,7 +134,6 @@ class Health:
         return [*self.unhealthy, *healthy]
 
     def table(self) -> Iterator[str]:
-        """The statistics as lines of a table."""
         rows = []
         for member in self._ordered()[:MAX_WORKFLOWS]:
             figures = (member.statistics.runs, member.statistics.failed, member.statistics.canceled)
@@ -153,7 +144,6 @@ class Health:
             yield f"and {len(self.members) - MAX_WORKFLOWS} more workflows"
 
     def to_xcom(self) -> dict[str, Any]:
-        """What a task returns."""
         return {
             "healthy": self.is_healthy,
             "message": self.message,
@@ -170,7 +160,6 @@ class Health:
         }
 
     def to_report(self) -> Report:
-        """The report for people, with all workflows."""
         unhealthy, checked = len(self.unhealthy), len(self.members)
         tone: Tone = ("bad" if unhealthy else "good") if self.is_judged else "plain"
         return Report(

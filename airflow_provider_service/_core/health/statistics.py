@@ -59,7 +59,6 @@ class Tally:
         self._measured = 0
 
     def count(self, status: str, started_at: datetime | None, stopped_at: datetime | None) -> None:
-        """Count one execution, unless it has not ended."""
         if status not in self._counts:
             return
         self._counts[status] += 1
@@ -81,7 +80,6 @@ class Tally:
             self._durations[place] = seconds
 
     def statistics(self, now: datetime) -> ExecutionStatistics:
-        """The statistics on the executions, with the age of the last success by the clock of the service."""
         succeeded = self._counts["success"]
         failed = sum(self._counts[status] for status in FAILURES)
         durations = sorted(self._durations)
@@ -158,8 +156,6 @@ _ORIGIN = datetime.min.replace(tzinfo=UTC)
 
 
 class History:
-    """Counts the runs of all workflows over a window, by the slice of time in which they started."""
-
     def __init__(self, start: datetime, end: datetime) -> None:
         lengths = (length for length in _LENGTHS if end - start <= MAX_SLICES * length)
         self.length = next(lengths, None) or _WEEK * ceil((end - start) / (MAX_SLICES * _WEEK))
@@ -170,7 +166,6 @@ class History:
         return (moment - _ORIGIN) // self.length
 
     def count(self, status: str, started_at: datetime) -> None:
-        """Count one execution, unless it neither succeeded nor failed."""
         if status != "success" and status not in FAILURES:
             return
         # What starts while executions are read may be later than the window, and counts at its end.

@@ -29,6 +29,7 @@ from airflow_provider_service.client.errors import ServiceConflictError, Service
 from airflow_provider_service.client.resources._workflows import writable
 
 if TYPE_CHECKING:
+    from airflow_provider_service._core.instances.deployment_record import DeploymentRecord
     from airflow_provider_service._core.instances.plan import DeploymentPlan, DeploymentTarget, WorkflowChange
     from airflow_provider_service.client.models import Workflow
 
@@ -48,7 +49,6 @@ _HAPPENED = {
 
 
 def deployed(plan: DeploymentPlan, target: DeploymentTarget, *, preview: bool) -> dict[str, Any]:
-    """Carry out a plan, unless this is a preview, and return what a task returns."""
     outcome, ids = "planned", plan.known_ids
     if not preview:
         outcome, ids = "deployed" if plan.writes else "unchanged", apply_plan(plan, target)
@@ -107,7 +107,11 @@ class _Deployment:
         for change in self._plan.changed:
             if change.desired:
                 self._begin(change, "writing")
-                written = self._writer.write_draft(self.ids[change.workflow_id], _with_ids(change.desired, self.ids))
+                text = json.dumps(change.desired)
+                for token, workflow_id in self.ids.items():
+                    # Any other id could change more than a value.
+                    text = text.replace(token, plain_id(workflow_id))
+                written = self._writer.write_draft(self.ids[change.workflow_id], json.loads(text))
                 if self._writer.keeps_drafts:
                     self._versions[change.workflow_id] = written.version_id
             if change.tags is not None:
@@ -115,15 +119,26 @@ class _Deployment:
                 tag_ids = [self._tag_ids[tag] for tag in change.tags]
                 self._client.workflows.update_tags(self.ids[change.workflow_id], tag_ids)
         self._publish([change for change in self._plan.changed if change.goes_live])
-        self._record()
+        if self._plan.record is not None:
+            self._record(self._plan.record)
 
     def roll_back(self, error: BaseException) -> None:
         log.error("The deployment failed while %s; rolling back its changes", self._step)
         problems = self._rollback.go()
-        if isinstance(error, ServiceError):
-            raise _failure(self._step, error, problems, self._rollback.names) from error
-        for problem in problems:
-            log.error("Not rolled back: %s", problem)
+        if not isinstance(error, ServiceError):
+            for problem in problems:
+                log.error("Not rolled back: %s", problem)
+            return
+        changed = [*(before.name for before, _ in self._rollback.changes.values()), *self._rollback.created]
+        text = f"the deployment failed while {self._step}: {error.explanation}"
+        if problems:
+            text += ". Not everything could be rolled back: " + "; ".join(problems)
+        elif changed:
+            text += f". Everything that it had changed was rolled back: {', '.join(map(repr, changed))}"
+        else:
+            text += ". Nothing had been changed"
+        # Not because something is left: the next attempt brings it in line with the definitions.
+        raise ServiceDeploymentError(text, final=error.final) from error
 
     def _create_tags(self) -> None:
         names = {tag for change in self._plan.changed for tag in change.tags or ()}
@@ -136,7 +151,7 @@ class _Deployment:
             tag, is_new = create_tag(self._client, name)
             self._tag_ids[name] = str(tag.id)
             if is_new:
-                self._rollback.note_tag(str(tag.id), name)
+                self._rollback.tags[str(tag.id)] = name
 
     def _begin(self, change: WorkflowChange, step: str) -> None:
         """Before the first change of an existing workflow, note it for the rollback."""
@@ -146,19 +161,21 @@ class _Deployment:
         if _state(self._client.workflows.get(change.workflow_id)) != _state(change.before):
             raise ServiceError("somebody has changed the workflow since the plan was made; repeat the deployment")
         self._begun.add(change.workflow_id)
-        self._rollback.note_workflow(change.before, has_other_tags=change.tags is not None)
+        self._rollback.changes[change.before.id] = (change.before, change.tags is not None)
 
     def _created(self, desired: Mapping[str, Any], project_id: str | None, folder_id: str | None = None) -> str:
-        self._rollback.note_creation(desired, project_id)
+        name = desired["name"]
+        # Noted before the answer with the id, which may be lost.
+        self._rollback.sent[name], self._rollback.created[name] = (desired, project_id), None
         try:
             created = self._client.workflows.create(
                 **content(desired), project_id=project_id, parent_folder_id=folder_id
             )
         except ServiceError as error:
             if error.not_processed:
-                self._rollback.note_refused(desired["name"])
+                del self._rollback.created[name]  # one of this name is somebody else's
             raise
-        self._rollback.note_created(desired["name"], created.id)
+        self._rollback.created[name] = created.id
         return created.id
 
     def _publish(self, changes: Sequence[WorkflowChange]) -> None:
@@ -166,7 +183,15 @@ class _Deployment:
         waiting, pauses = list(changes), RELEASE_PAUSES
         releases = any({"deactivate", "archive"} & {*change.actions} for change in self._plan.changed)
         while waiting:
-            refusals = [(change, error) for change in waiting if (error := self._refusal(change))]
+            refusals = []
+            for change in waiting:
+                try:
+                    self._begin(change, "activating")
+                    # Without a version, the service would also publish what others have edited since.
+                    version_id = self._versions.get(change.workflow_id)
+                    self._client.workflows.activate(self.ids[change.workflow_id], version_id=version_id)
+                except ServiceConflictError as refusal:
+                    refusals.append((change, refusal))
             if len(refusals) == len(waiting):
                 # The service takes a moment to release a webhook. Unless a workflow gives one up, waiting is useless.
                 if not (releases or len(refusals) < len(changes)) or not pauses:
@@ -177,28 +202,18 @@ class _Deployment:
                 clock().sleep(RELEASE_PAUSE_SECONDS)
             waiting = [change for change, _ in refusals]
 
-    def _refusal(self, change: WorkflowChange) -> ServiceConflictError | None:
-        try:
-            self._begin(change, "activating")
-            # Without a version, the service would also publish what others have edited since.
-            version_id = self._versions.get(change.workflow_id)
-            self._client.workflows.activate(self.ids[change.workflow_id], version_id=version_id)
-        except ServiceConflictError as error:
-            return error
-        return None
-
-    def _record(self) -> None:
+    def _record(self, record: DeploymentRecord) -> None:
         """Record the deployed workflows last: a recorded workflow that was not deployed could be archived."""
-        record, ids = self._plan.record, self._plan.owned_ids(self.ids)
-        if record is None or not record.differs(ids):
+        ids = self._plan.owned_ids(self.ids)
+        if not record.differs(ids):
             return
         self._step = f"writing {record.name!r}"
         desired = record.definition(ids)
         if record.existing is not None:
-            self._rollback.note_workflow(self._client.workflows.get(record.existing.id))
+            self._rollback.changes[record.existing.id] = (self._client.workflows.get(record.existing.id), False)
             self._writer.write_draft(record.existing.id, desired)
-            return
-        self._created(desired, self._target.project_id)
+        else:
+            self._created(desired, self._target.project_id)
 
 
 def _state(workflow: Workflow) -> tuple[object, ...]:
@@ -207,28 +222,6 @@ def _state(workflow: Workflow) -> tuple[object, ...]:
     tags = {tag.id for tag in workflow.tags or ()}
     versions = (workflow.version_id, workflow.active_version_id)
     return fields, tags, versions, workflow.active, bool(workflow.is_archived)
-
-
-def _with_ids(desired: Mapping[str, Any], ids: Mapping[str, str]) -> dict[str, Any]:
-    """Return a definition with the tokens in it replaced by the ids that they stand for."""
-    text = json.dumps(desired)
-    for token, workflow_id in ids.items():
-        # Any other id could change more than a value.
-        text = text.replace(token, plain_id(workflow_id))
-    replaced: dict[str, Any] = json.loads(text)
-    return replaced
-
-
-def _failure(step: str, error: ServiceError, problems: Sequence[str], changed: Sequence[str]) -> ServiceDeploymentError:
-    text = f"the deployment failed while {step}: {error.explanation}"
-    if problems:
-        text += ". Not everything could be rolled back: " + "; ".join(problems)
-    elif changed:
-        text += f". Everything that it had changed was rolled back: {', '.join(map(repr, changed))}"
-    else:
-        text += ". Nothing had been changed"
-    # Not because something is left: the next attempt brings it in line with the definitions.
-    return ServiceDeploymentError(text, final=error.final)
 
 
 def plan_report(plan: DeploymentPlan, *, made_at: datetime, url: str) -> Report:
@@ -247,7 +240,7 @@ def plan_report(plan: DeploymentPlan, *, made_at: datetime, url: str) -> Report:
                 "Workflows",
                 ("Workflow", "What happens"),
                 [(change.name, ", ".join(change.actions) or UNCHANGED) for change in plan.every],
-                note="; ".join([f"Tags to create: {', '.join(plan.new_tags)}"] * bool(plan.new_tags) + plan.notes),
+                note="; ".join([f"Tags to create: {', '.join(plan.new_tags)}"] * bool(plan.new_tags) + [*plan.notes]),
             ),
             *(Listing(str(change), "\n".join(change.diff)) for change in plan.changed if change.diff),
         ],

@@ -21,8 +21,6 @@ _MAX_SHOWN_LOCATIONS = 20
 
 @dataclass(frozen=True)
 class Audited:
-    """The findings of an audit."""
-
     reports: AuditReports
     fail_on: Sequence[str]
 
@@ -32,11 +30,9 @@ class Audited:
             yield from _lines(report)
 
     def write_report(self, path: str | None, *, made_at: datetime, base_url: str) -> str | None:
-        """Write the report to a file, if one is named, and return its address."""
         return write_report(path, lambda: audit_report(self.reports, self.fail_on, made_at=made_at, base_url=base_url))
 
     def to_result(self, *, report_path: str | None, url: str) -> dict[str, Any]:
-        """Return a summary of the audit, as a task returns it."""
         found = findings_of(self.reports)
         return {
             "findings": sum(map(len, found.values())),
@@ -62,7 +58,6 @@ def audit(
     report_path: str | None,
     timeout: timedelta | float,
 ) -> Audited:
-    """Audit an instance. Safe to repeat."""
     seconds = read_seconds("timeout", timeout)
     days = None if days_abandoned_workflow is None else read_count("days_abandoned_workflow", days_abandoned_workflow)
     chosen = None if categories is None else _known("categories", categories)

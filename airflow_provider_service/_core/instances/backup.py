@@ -86,7 +86,6 @@ class Backup:
     deleted: int
 
     def to_result(self) -> dict[str, Any]:
-        """Return a summary of the backup, as a task returns it."""
         return {
             "path": self.path,
             "bytes": self.size,
@@ -242,8 +241,6 @@ def hashed_rows(
 
 
 class Inventory:
-    """Reads the contents of an instance, each kind only once."""
-
     def __init__(self, client: Resources) -> None:
         self.client = client
         #: Kinds that could not be read, and why.
@@ -255,8 +252,6 @@ class Inventory:
 
     @cached_property
     def variables(self) -> list[VariableEntry] | None:
-        """The variables of the instance and of its team projects."""
-
         def read() -> list[VariableEntry]:
             entries = (self._variable(variable) for variable in self.client.variables.list())
             return sorted((entry for entry in entries if entry), key=lambda entry: (entry.project or "", entry.key))
@@ -285,7 +280,6 @@ class Inventory:
 
     @cached_property
     def projects(self) -> list[ProjectEntry] | None:
-        """The team projects with their members and folders."""
         if self.team_projects is None:
             return None
         return [self._project(project) for project in sorted(self.team_projects.values(), key=lambda one: one.name)]
@@ -354,7 +348,6 @@ class Inventory:
         return next((project.id for project in (self.team_projects or {}).values() if project.name == name), None)
 
     def owner_of_workflow(self, shared: Sequence[Mapping[str, object]] | None) -> str | None:
-        """Return the name of the team project that owns a workflow, or None."""
         return self._owner_of([{"id": place.get("projectId"), **place} for place in shared or ()])
 
     def _owner_of(self, shared: Sequence[Mapping[str, object]] | None) -> str | None:
@@ -373,7 +366,6 @@ class Inventory:
 
 
 def _require_replaceable(address: str, counts: Mapping[str, int], service: str, *, allow_empty: bool) -> None:
-    """Refuse to replace a backup of the instance by one that holds nothing of a kind that the former holds."""
     folder, own = _folder_of(address)
     former = _read(folder, own, service) if exists("path", address) else None
     if former:

@@ -51,14 +51,11 @@ _NO_DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def require_archive(path: object) -> None:
-    """Refuse an invalid path for an archive."""
     require_path("path", path)
     require(str(path).endswith(ENDING), f"path must end in {ENDING}, not {str(path)!r}")
 
 
 class Hashing(io.RawIOBase):
-    """Counts and hashes the written data, and passes it on to a file, if there is one."""
-
     def __init__(self, target: IO[bytes] | None = None) -> None:
         self._target, self._digest = target, hashlib.sha256()
         self.count = 0
@@ -70,7 +67,6 @@ class Hashing(io.RawIOBase):
         return self._digest.hexdigest()
 
     def let_go(self) -> None:
-        """Stop passing data on."""
         self._target = None
 
     def writable(self) -> bool:
@@ -85,8 +81,6 @@ class Hashing(io.RawIOBase):
 
 
 class ArchiveWriter:
-    """Writes the members of an archive one after the other, and the manifest last."""
-
     def __init__(self, file: IO[bytes]) -> None:
         #: Size and checksum of the archive itself.
         self.written = Hashing(file)
@@ -95,7 +89,6 @@ class ArchiveWriter:
 
     @contextmanager
     def member(self, name: str) -> Iterator[Hashing]:
-        """Open the next member to write."""
         if not stays_below(name) or name in self._members:
             raise ServiceInputError(f"{shown(name)} cannot be the name of another member of the archive")
         info = ZipInfo(name, _NO_DATE)
@@ -111,7 +104,6 @@ class ArchiveWriter:
             file.write(text.encode(errors="replace"))
 
     def close(self, manifest: Mapping[str, Any]) -> None:
-        """Write the manifest, with the sizes and checksums of all members, and finish the archive."""
         members = dict(sorted(self._members.items()))
         self.write_json(MANIFEST, {"format": FORMAT, "version": VERSION, **manifest, "members": members})
         self._zip.close()
@@ -300,16 +292,12 @@ class MemberEntry(_Entry):
 
 
 class ProjectEntry(_Entry):
-    """A team project, with the paths of its folders."""
-
     name: str
     members: list[MemberEntry] = Field(default_factory=list)
     folders: list[list[str]] = Field(default_factory=list)
 
 
 class CredentialEntry(_Entry):
-    """A credential without its secrets."""
-
     name: str
     type: str
     project: str | None = None

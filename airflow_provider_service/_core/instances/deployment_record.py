@@ -35,12 +35,10 @@ _PURPOSE = b"airflow-provider-service deployment "
 
 
 def is_deployment_record(workflow: Workflow) -> bool:
-    """Whether a workflow is the record of deployments, rather than one that people have made."""
     return workflow.name.startswith(_NAME)
 
 
 def require_deployment_name(name: str | None, *, archive_missing: bool) -> str | None:
-    """Check the name of a deployment, and return it without surrounding blanks."""
     if name is None:
         words = "only what earlier deployments of this name deployed is archived"
         require(not archive_missing, f"archive_missing=True needs deployment_name: {words}")
@@ -51,8 +49,6 @@ def require_deployment_name(name: str | None, *, archive_missing: bool) -> str |
 
 @dataclass(frozen=True)
 class DeploymentRecord:
-    """The workflows that earlier deployments with one name have deployed."""
-
     client: Resources
     name: str  #: Name of the workflow that is the record.
     existing: Workflow | None  #: That workflow; None if there is none with a signature by this connection's key.
@@ -61,7 +57,6 @@ class DeploymentRecord:
 
     @classmethod
     def read(cls, client: Resources, directory: Directory, deployment_name: str) -> DeploymentRecord:
-        """Find and read the record in an instance."""
         name, recorded, elsewhere = _NAME + deployment_name, dict[str, frozenset[str]](), set[str]()
         existing = directory.workflows
         # Records of other deployments may be in other projects.

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
@@ -43,7 +44,6 @@ class DesiredStateChange:
     perform: Callable[[Resources], object] = field(default=lambda _: None, repr=False, compare=False)
 
     def to_xcom(self) -> dict[str, Any]:
-        """Return the change as a task returns it."""
         return {"action": self.action, "name": self.name, **self.details}
 
     def words(self) -> str:
@@ -72,7 +72,6 @@ class Prune:
 
     @classmethod
     def of(cls, prune: bool, names: object, prefix: object, *, allow_empty: bool) -> Prune:
-        """Read the arguments ``prune``, ``prune_names`` and ``prune_prefix``."""
         is_named = names is not None or prefix is not None
         require(is_named or not prune, "prune=True needs prune_names or prune_prefix: nothing else is ever deleted")
         require(prune or not is_named, "prune_names and prune_prefix have no effect without prune=True")
@@ -83,20 +82,18 @@ class Prune:
     def deletions(
         self, existing: Iterable[Any], desired: Iterable[str], delete: Callable[[Resources, Any], object]
     ) -> list[DesiredStateChange]:
-        """Return the deletion of each selected object that is not declared."""
         declared = set(desired)
         both = sorted(self.names & declared)
         require(not both, f"prune_names holds {', '.join(map(repr, both))}, which is declared as well")
         deletions, by_prefix = [], []
         for item in existing:
             name = str(item.key if hasattr(item, "key") else item.name)
-            if name in declared:
+            has_prefix = self.prefix is not None and name.startswith(self.prefix)
+            if name in declared or not (name in self.names or has_prefix):
                 continue
-            if name in self.names:
-                deletions.append(DesiredStateChange("delete", name, perform=_deleting(delete, item)))
-            elif self.prefix is not None and name.startswith(self.prefix):
+            if name not in self.names:
                 by_prefix.append(repr(name))
-                deletions.append(DesiredStateChange("delete", name, perform=_deleting(delete, item)))
+            deletions.append(DesiredStateChange("delete", name, perform=partial(_delete, delete=delete, item=item)))
         require_source(
             declared or not by_prefix,
             "nothing is declared",
@@ -107,17 +104,13 @@ class Prune:
         return deletions
 
 
-def _deleting(delete: Callable[[Resources, Any], object], item: Any) -> Callable[[Resources], object]:
-    def perform(client: Resources) -> None:
-        # It has just been read: someone else deleted it, or the answer to this call's first try was lost.
-        with suppress(ServiceNotFoundError):
-            delete(client, item)
-
-    return perform
+def _delete(client: Resources, delete: Callable[[Resources, Any], object], item: Any) -> None:
+    # It has just been read: someone else deleted it, or the answer to this call's first try was lost.
+    with suppress(ServiceNotFoundError):
+        delete(client, item)
 
 
 def read_desired_state(name: str, value: object, path: object, *, path_argument: str = "path") -> Any:
-    """Read the desired state from an argument, or else from a file."""
     if value is not None:
         return _parsed(name, value) if isinstance(value, str) else value
     if not isinstance(path, str):
@@ -135,7 +128,6 @@ def read_desired_state(name: str, value: object, path: object, *, path_argument:
 
 
 def named_values(name: str, value: object) -> Mapping[str, Any]:
-    """Return the desired state, which must map names to values."""
     require(isinstance(value, Mapping), f"{name} must be a mapping of names, not {type_of(value)}")
     assert isinstance(value, Mapping)  # noqa: S101 - for type checkers
     return dict(zip(names_in(name, list(value)), value.values(), strict=True))

@@ -67,7 +67,6 @@ def plan_tags(client: Resources, desired: Any, prune: Prune) -> DesiredStatePlan
 
 
 def require_valid_variables(desired: Any) -> None:
-    """Refuse keys and values that the service would refuse."""
     values = named_values("variables", desired)
     wrong = [key for key in values if not _KEY.fullmatch(key)]
     require(
@@ -83,7 +82,6 @@ def require_valid_variables(desired: Any) -> None:
 
 
 def plan_variables(client: Resources, desired: Any, prune: Prune, *, project_id: str | None) -> DesiredStatePlan:
-    """Plan the changes that bring the variables of a project, or of the whole instance, to the declared state."""
     values = named_values("variables", desired)
     for key, value in values.items():
         require(
@@ -162,7 +160,6 @@ def add_columns(client: Resources, table: DataTable, desired: Mapping[str, str],
 
 
 def plan_data_tables(client: Resources, desired: Any, prune: Prune, *, project_id: str | None) -> DesiredStatePlan:
-    """Plan the changes that bring data tables and their columns to the declared state."""
     tables = {name: types_by_name(columns) for name, columns in named_values("data_tables", desired).items()}
     require_short("data table", tables, MAX_TABLE_CHARS)
     existing = {name: find_data_table(client, name, project_id=project_id) for name in tables}
@@ -219,8 +216,6 @@ def plan_projects(
 
 
 class _Users:
-    """The ids of users by email address, read only when they are needed."""
-
     def __init__(self, client: Resources) -> None:
         self.client = client
         self._ids: dict[str, str] = {}

@@ -44,7 +44,6 @@ _MISSING = object()
 
 
 def changed_lines(before: Mapping[str, Any], desired: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the differences between the version that runs and the desired one."""
     if before and before.get("name") != desired["name"]:
         yield f"renamed {before.get('name')!r} to {desired['name']!r}"
     if before and "description" in desired:
@@ -64,14 +63,18 @@ def changed_lines(before: Mapping[str, Any], desired: Mapping[str, Any]) -> Iter
 
 
 def _nodes(before: list[Any], desired: list[Any]) -> Iterator[str]:
-    existing, new = _by_name(before), _by_name(desired)
+    existing, new = (
+        {str(node.get("name")): node for node in nodes if isinstance(node, Mapping)} for nodes in (before, desired)
+    )
     for name, node in existing.items():
         if name not in new:
             yield f"- node {name!r} ({node.get('type')})"
     for name, node in new.items():
         if name not in existing:
-            named = references({"nodes": [node]})
-            used = dict.fromkeys(f"{one.kind} {repr(one.name) if one.name else json.dumps(one.id)}" for one in named)
+            used = dict.fromkeys(
+                f"{named.kind} {repr(named.name) if named.name else json.dumps(named.id)}"
+                for named in references({"nodes": [node]})
+            )
             yield f"+ node {name!r} ({node.get('type')})" + (f", uses {', '.join(used)}" if used else "")
             continue
         old = {"typeVersion": 1, "parameters": {}, **existing[name]}
@@ -80,10 +83,6 @@ def _nodes(before: list[Any], desired: list[Any]) -> Iterator[str]:
         yield from _values(f"node {name!r}", without_caches(old), without_caches(now))
     if list(existing) != list(new) and existing.keys() == new.keys():
         yield "order of the nodes changed"
-
-
-def _by_name(nodes: list[Any]) -> dict[str, Mapping[str, Any]]:
-    return {str(node.get("name")): node for node in nodes if isinstance(node, Mapping)}
 
 
 def _targets(outputs: Any) -> Iterator[str]:
@@ -149,7 +148,7 @@ def _shown(value: Any) -> str:
 def _is_secret(name: str, *fields: Mapping[str, Any]) -> bool:
     """Whether a field holds a secret by its name, or as the value of what the field ``name`` beside it names."""
     if name == "value":
-        return any(_SECRET.search(str(one.get("name", ""))) for one in fields)
+        return any(_SECRET.search(str(holder.get("name", ""))) for holder in fields)
     # The credentials of a node are names and ids.
     return name != "credentials" and _SECRET.search(name) is not None
 

@@ -40,7 +40,6 @@ log = logging.getLogger(__name__)
 
 
 def export_folder(arguments: Any, client: Resources) -> dict[str, Any]:
-    """Write the workflows that arguments select into a folder. Safe to repeat."""
     left_out = Gaps()
     workflows = exported(
         client,
@@ -60,7 +59,6 @@ def export_folder(arguments: Any, client: Resources) -> dict[str, Any]:
 
 
 def to_promote(arguments: Any, client: Resources) -> list[Source]:
-    """Read the workflows that arguments select for another instance."""
     require_selection(arguments)
     sources = [
         Source(definition, workflow_id, removes=("description",))
@@ -71,7 +69,6 @@ def to_promote(arguments: Any, client: Resources) -> list[Source]:
 
 
 def require_selection(arguments: Any) -> None:
-    """Refuse a promotion of everything."""
     names = ("workflow_names", *OPTIONAL_TAG.fields, *PROJECT.fields)
     selects = any(getattr(arguments, name) is not None for name in names)
     require(selects, "give workflow_names, a tag or a project of the source")
@@ -94,8 +91,6 @@ def destination_project_id(
 
 
 class ExportSelection(NamedTuple):
-    """Selects workflows of an instance; archived ones are never selected."""
-
     names: Sequence[str] | None = None
     tag_name: str | None = None
     project_id: str | None = None
@@ -106,7 +101,6 @@ class ExportSelection(NamedTuple):
         return cls(names, tag_name_in(arguments, client), PROJECT.id_in(arguments, client))
 
     def workflows(self, client: Resources) -> list[Workflow]:
-        """Return the selected workflows as the service lists them, sorted by name."""
         listed = workflows_with_tag(client, self.tag_name, project_id=self.project_id)
         selected = sorted(
             (workflow for workflow in listed if not workflow.is_archived and not is_deployment_record(workflow)),

@@ -31,11 +31,7 @@ _LEVELS = ("workflows", "nodes", "parameters")
 
 @dataclass(frozen=True)
 class InstanceMapping:
-    """The names of objects and the values of nodes that differ in the target instance.
-
-    Each field but ``values`` maps the names in definitions or in a backup to the names in that instance. Names that it
-    lacks are the same in both.
-    """
+    """Names in definitions or in a backup, with those in the target instance; what it lacks is the same in both."""
 
     credentials: Names = field(default_factory=dict)
     data_tables: Names = field(default_factory=dict)
@@ -46,7 +42,6 @@ class InstanceMapping:
 
     @classmethod
     def read(cls, mapping: object, path: object) -> InstanceMapping:
-        """Read a mapping from an argument or a file; without either, it is empty."""
         if mapping is None and path is None:
             return cls()
         given = _plain(read_desired_state("mapping", mapping, path, path_argument="mapping_path"))
@@ -57,13 +52,12 @@ class InstanceMapping:
 
 
 class MappedNames:
-    """Replaces names and values with those of the target instance.
-
-    :param name_by_id: names of the workflows that are mapped together, by their ids; definitions may refer to these.
-    """
+    """Replaces names and values with those of the target instance."""
 
     def __init__(self, mapping: InstanceMapping, name_by_id: Names) -> None:
-        self._mapping, self._name_by_id = mapping, name_by_id
+        self._mapping = mapping
+        #: Names of the workflows that are mapped together, by their ids; definitions may refer to these.
+        self._name_by_id = name_by_id
         self._used: set[tuple[str, str]] = set()
         #: Nodes and parameters in the mapping that do not exist.
         self.problems: list[str] = []
@@ -83,10 +77,7 @@ class MappedNames:
         return source._replace(definition={**content, "name": new}, label=None)
 
     def definition(self, workflow: str, definition: Mapping[str, Any], *, may_lack: bool = False) -> dict[str, Any]:
-        """Return a definition with the names and values of the target instance, but with its own name.
-
-        :param may_lack: whether a node or parameter that it lacks is no problem, as in a draft.
-        """
+        """The name stays; with ``may_lack``, a node or parameter that it lacks is no problem, as in a draft."""
         mapped = with_references(definition, self._named)
         if mapped.get("tags") is not None:
             mapped["tags"] = sorted({self.name("tags", tag) for tag in tag_names(mapped)})
@@ -172,7 +163,6 @@ def _is_name(value: object) -> bool:
 
 
 def _with_value(nodes: Sequence[Any], name: str, path: str, value: Any) -> list[Any]:
-    """Return the nodes with one parameter changed."""
     if not any(isinstance(node, Mapping) and node.get("name") == name for node in nodes):
         raise LookupError(name)
     return [

@@ -76,12 +76,7 @@ def _listed(entries: Sequence[Entry]) -> str:
 
 
 class Resolver:
-    """Finds the objects that definitions name.
-
-    :param names: names of all workflows that are deployed together.
-    :param name_by_id: names of the definitions with an id, by that id; other definitions may refer to it.
-    :param renamed: new names of existing workflows, by their ids; definitions must not use the old names.
-    """
+    """Finds the objects that definitions name."""
 
     def __init__(
         self,
@@ -90,7 +85,11 @@ class Resolver:
         name_by_id: Mapping[str, str],
         renamed: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        self._directory, self._name_by_id, self._renamed = directory, name_by_id, renamed
+        self._directory = directory
+        #: Names of the definitions with an id, by that id; other definitions may refer to it.
+        self._name_by_id = name_by_id
+        #: New names of existing workflows, by their ids; definitions must not use the old names.
+        self._renamed = renamed
         #: Ids of the deployed workflows by name; a token stands for the id of a new one.
         self.ids: dict[str, str] = {name: new_token() for name in names}
         #: Why definitions cannot be deployed, such as missing objects.
@@ -99,9 +98,7 @@ class Resolver:
     def resolve(self, named: Named, workflow: str, used: set[str]) -> Named:
         """Return the object as this instance has it.
 
-        :param workflow: the workflow whose definition names it, for messages.
-        :param used: what the workflow already uses, as in :func:`used_ids`; an id of it is preferred if several objects
-            have the name, and kept if no object has it.
+        What the workflow already uses is preferred if several objects have the name, and kept if no object has it.
         """
         if named.is_kept:
             return named
@@ -135,7 +132,7 @@ class Resolver:
     def _why_not(self, named: Named, entries: Sequence[Entry]) -> str:
         if entries:
             return f"there is more than one {named}: ids {_listed(entries)}"
-        if named.kind == "credential" and not self._directory.credentials_are_listed:
+        if named.kind == "credential" and self._directory.listed_credentials is None:
             return f"no workflow of the instance uses a {named}, and the credentials cannot be listed"
         hint = "; create it, or name another one in the mapping" if named.name else ""
         return f"there is no {named}, or this key may not see it{hint}"
@@ -151,13 +148,10 @@ def name_with_id(name: str, object_id: str) -> str:
 
 
 def distinct_names(names: Mapping[str, str]) -> dict[str, str]:
-    """Return the names by id, with the ids appended to names that several objects have.
-
-    :param names: the names of workflows or projects by their ids.
-    """
+    """Return names by id, with the ids appended to names that several objects have."""
     distinct, with_id = dict(names), set[str]()
     # A name with an id may in turn be the name of another object, which then gets its own id appended.
     while shared := repeated(distinct.values()):
-        with_id |= {one for one, name in distinct.items() if name in shared}
-        distinct = {one: name_with_id(name, one) if one in with_id else name for one, name in names.items()}
+        with_id |= {id_ for id_, name in distinct.items() if name in shared}
+        distinct = {id_: name_with_id(name, id_) if id_ in with_id else name for id_, name in names.items()}
     return distinct

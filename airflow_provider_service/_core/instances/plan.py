@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -52,8 +52,6 @@ UNCHANGED = "unchanged"
 
 @dataclass(frozen=True)
 class WorkflowChange:
-    """The planned actions on one workflow."""
-
     name: str
     workflow_id: str  #: For a new workflow, a token that stands for the id in ``desired``.
     actions: tuple[Action, ...]
@@ -80,12 +78,10 @@ class DeploymentPlan:
     new_tags: tuple[str, ...] = ()
     leaving: Sequence[WorkflowChange] = ()  #: Archived; callers come before the workflows that they call.
     record: DeploymentRecord | None = None
-    #: How many definitions have a setting that the service does not keep, by its name.
-    not_kept: Mapping[str, int] = field(default_factory=dict)
+    notes: Sequence[str] = ()  #: What is no change, but worth knowing.
 
     @property
     def every(self) -> list[WorkflowChange]:
-        """The changes of workflows with and without a definition."""
         return [*self.changes, *self.leaving]
 
     @property
@@ -101,28 +97,16 @@ class DeploymentPlan:
         return self.record is not None and self.record.differs(self.owned_ids({}))
 
     def owned_ids(self, ids: Mapping[str, str]) -> set[str]:
-        """Return the ids to record, including those of workflows without a definition that are not archived.
-
-        :param ids: the ids of created workflows, by the tokens that stand for them.
-        """
+        """Return the ids to record; ``ids`` holds those of created workflows, by the tokens that stand for them."""
         owned = self.record.owned if self.record else frozenset[str]()
         deployed = {ids.get(change.workflow_id, change.workflow_id) for change in self.changes}
         return deployed | (owned - {change.workflow_id for change in self.leaving})
 
     @property
     def known_ids(self) -> dict[str, str]:
-        """The ids of the workflows that already exist, by name."""
         return {change.name: change.workflow_id for change in self.changes if change.before}
 
-    @property
-    def notes(self) -> list[str]:
-        """What is no change, but worth knowing."""
-        settings = ", ".join(f"{name} (workflows: {count})" for name, count in sorted(self.not_kept.items()))
-        reason = "the service does not keep them, or keeps them only with a license"
-        return [f"settings that are not compared, since {reason}: {settings}"] if settings else []
-
     def lines(self) -> Iterator[str]:
-        """Yield the plan as readable lines: each workflow, its actions, and its changes."""
         counts = {action: len(names) for action, names in self.by_action().items() if names}
         yield "Plan: " + (", ".join(f"{action} {count}" for action, count in counts.items()) or "nothing to do")
         yield from self.notes
@@ -143,8 +127,6 @@ class DeploymentPlan:
 
 @dataclass(frozen=True)
 class DeploymentTarget:
-    """The instance to deploy to, and how its objects are found."""
-
     client: Resources
     project_id: str | None = None  #: None to look in all projects, and create in the personal one of the key's user.
     folder_id: str | None = None
@@ -160,10 +142,7 @@ class DeploymentTarget:
 
 
 def make_plan(sources: Sequence[Source], target: DeploymentTarget, *, activate: bool | None = None) -> DeploymentPlan:
-    """Compare definitions with the workflows of an instance. Nothing is written.
-
-    :param activate: None for the value in each definition, or else the current state.
-    """
+    """``activate`` is None for the value in each definition, or else the current state."""
     return _Planner(sources, target, activate).plan()
 
 
@@ -180,6 +159,7 @@ class _Planner:
         self._target, self._client, self._activate = target, target.client, activate
         self._directory = Directory(target.client, project_id=target.project_id, planned=target.planned)
         self._started: dict[str, set[str]] = {}
+        #: How many definitions have a setting that the service does not keep, by its name.
         self._not_kept: Counter[str] = Counter()
         self._matches = Matches(mapped, self._directory, target.workflow_ids)
         by_id = {source.id: new.name for source, new in zip(sources, mapped, strict=True) if source.id}
@@ -201,14 +181,22 @@ class _Planner:
         tags = {tag for change in changes.values() for tag in change.tags or ()}
         new_tags = tags - {tag.name for tag in self._client.tags.list()} if tags else tags
         names = {change.workflow_id: name for name, change in changes.items()}
-        calls = {name: {names[one] for one in ids & names.keys()} - {name} for name, ids in calls.items()}
+        calls = {name: {names[id_] for id_ in ids & names.keys()} - {name} for name, ids in calls.items()}
         deployment = self._target.deployment_name
         record = DeploymentRecord.read(self._client, self._directory, deployment) if deployment else None
         leaving = self._leaving(record) if record and self._target.archive_missing else []
         refuse_all([*self._problems, *_circles(calls, changes), *self._still_needed(leaving)])
         ordered = [changes[name] for name in _in_order(calls)]
-        archived = [_archived(workflow) for workflow in leaving]
-        return DeploymentPlan(ordered, tuple(sorted(new_tags)), archived, record, dict(self._not_kept))
+        archived = []
+        for workflow in leaving:
+            reason = "it has left the source" + (", and it is active" if workflow.active else "")
+            archived.append(WorkflowChange(workflow.name, workflow.id, ("archive",), (reason,), {}, workflow))
+        notes = []
+        if self._not_kept:
+            settings = ", ".join(f"{name} (workflows: {count})" for name, count in sorted(self._not_kept.items()))
+            reason = "the service does not keep them, or keeps them only with a license"
+            notes.append(f"settings that are not compared, since {reason}: {settings}")
+        return DeploymentPlan(ordered, tuple(sorted(new_tags)), archived, record, notes)
 
     def _change(self, source: Source, before: Workflow | None) -> tuple[WorkflowChange, set[str]]:
         """Return the change of a workflow, and the ids of the workflows that its nodes call."""
@@ -265,7 +253,6 @@ class _Planner:
         return tuple(desired) if {*desired} != existing else None
 
     def _folder_id(self, source: Source) -> str | None:
-        """Return the id of the folder in which to create a workflow; one that cannot be found is a problem."""
         named = source.definition.get("parentFolder")
         path = named.get("name") if isinstance(named, Mapping) else named
         if not isinstance(path, str) or not path:
@@ -314,8 +301,8 @@ class _Planner:
         for gone in leaving:
             if names := [name for name, ids in started if gone.id in ids]:
                 yield (
-                    f"{gone.name!r} ({gone.id}) has left the source and would be archived, but {_quoted(names)} "
-                    "would still start it; change that first, or return it to the source"
+                    f"{gone.name!r} ({gone.id}) has left the source and would be archived, but "
+                    f"{', '.join(map(repr, names))} would still start it; change that first, or return it to the source"
                 )
 
 
@@ -342,20 +329,13 @@ def _actions(
     return tuple(action for action, does in happens.items() if does), is_other, is_written
 
 
-def _archived(before: Workflow) -> WorkflowChange:
-    words = "it has left the source" + (", and it is active" if before.active else "")
-    return WorkflowChange(before.name, before.id, ("archive",), (words,), {}, before)
-
-
 def refuse_all(problems: Sequence[str]) -> None:
-    """Refuse a deployment if it has problems, and name all of them."""
     if problems:
         listed = "\n".join(f"- {problem}" for problem in dict.fromkeys(problems))
         raise ServiceInputError(f"the workflows cannot be deployed, and nothing was written:\n{listed}")
 
 
 def _started_by(definition: Mapping[str, Any], *, when_it_fails: bool = False) -> set[str]:
-    """Return the ids of the workflows that the nodes of a definition call, or that it starts when it fails."""
     part = {"nodes": definition.get("nodes")}
     if when_it_fails:
         part["settings"] = {"errorWorkflow": (definition.get("settings") or {}).get("errorWorkflow")}
@@ -389,8 +369,8 @@ def _circles(calls: Mapping[str, set[str]], changes: Mapping[str, WorkflowChange
             grouped.update(group)
             if any("activate" in changes[other].actions for other in group):
                 yield (
-                    f"the workflows {_quoted(group)} call each other, and the service activates a workflow only "
-                    "after those that it calls: activate them by hand once, or deploy them inactive"
+                    f"the workflows {', '.join(map(repr, group))} call each other, and the service activates a "
+                    "workflow only after those that it calls: activate them by hand once, or deploy them inactive"
                 )
 
 
@@ -402,7 +382,3 @@ def _reached(name: str, calls: Mapping[str, set[str]]) -> set[str]:
         reached |= new
         waiting += new
     return reached
-
-
-def _quoted(names: Iterable[str]) -> str:
-    return ", ".join(map(repr, names))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeGuard, TypeVar
@@ -39,8 +40,6 @@ _NO_WORKFLOW = ("", "DEFAULT")
 
 @dataclass(frozen=True)
 class Named:
-    """Another object, as a definition names it."""
-
     kind: Kind
     id: str | None
     name: str | None
@@ -58,7 +57,6 @@ Replace = Callable[[Named], Named]
 
 
 def with_references(definition: Mapping[str, Any], replace: Replace) -> dict[str, Any]:
-    """Copy a definition, and replace the objects that it names."""
     copy = dict(definition)
     if isinstance(definition.get("nodes"), list):
         copy["nodes"] = [_node(node, replace) if isinstance(node, Mapping) else node for node in definition["nodes"]]
@@ -68,7 +66,7 @@ def with_references(definition: Mapping[str, Any], replace: Replace) -> dict[str
 
 
 def references(definition: Mapping[str, Any]) -> list[Named]:
-    """Return the objects that a definition names, in its order; an object that it names twice comes twice."""
+    """An object that a definition names twice comes twice."""
     found: list[Named] = []
 
     def note(named: Named) -> Named:
@@ -88,7 +86,7 @@ def _node(node: Mapping[str, Any], replace: Replace) -> dict[str, Any]:
     place = f"node {node.get('name')!r}"
     copy = dict(node)
     if isinstance(node.get("parameters"), Mapping):
-        copy["parameters"] = _parameters(node["parameters"], place, replace)
+        copy["parameters"] = _inside(node["parameters"], place, replace)
     if isinstance(node.get("credentials"), Mapping):
         copy["credentials"] = {
             kind: _credential(kind, value, place, replace) for kind, value in node["credentials"].items()
@@ -104,18 +102,16 @@ def _credential(kind: str, value: Any, place: str, replace: Replace) -> Any:
     return {**({} if new.id is None else {"id": new.id}), "name": new.name}
 
 
-def _parameters(parameters: Mapping[str, Any], place: str, replace: Replace) -> dict[str, Any]:
-    changed = {name: _inside(value, place, replace) for name, value in parameters.items()}
-    for name, kind in _PARAMETERS.items():
-        if name in parameters and parameters.get("source", "database") == "database":
-            changed[name] = _address(kind, parameters[name], place, replace)
-    return changed
-
-
 def _inside(value: Any, place: str, replace: Replace) -> Any:
-    if isinstance(value, Mapping):
-        return _parameters(value, place, replace)
-    return [_inside(inner, place, replace) for inner in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_inside(inner, place, replace) for inner in value]
+    if not isinstance(value, Mapping):
+        return value
+    changed = {name: _inside(inner, place, replace) for name, inner in value.items()}
+    for name, kind in _PARAMETERS.items():
+        if name in value and value.get("source", "database") == "database":
+            changed[name] = _address(kind, value[name], place, replace)
+    return changed
 
 
 def _address(kind: Kind, value: Any, place: str, replace: Replace) -> Any:
@@ -147,7 +143,6 @@ def _replaced(kind: Kind, value: Any, cached_name: str | None, place: str, repla
 
 
 def _is_fixed(value: Any) -> TypeGuard[str]:
-    """Whether a value is literal text, rather than an expression of the service."""
     return isinstance(value, str) and bool(value.strip()) and not value.startswith("=")
 
 
@@ -172,8 +167,6 @@ def _settings(settings: Mapping[str, Any], replace: Replace) -> dict[str, Any]:
 
 
 class Entry(NamedTuple):
-    """An object of an instance."""
-
     id: str
     name: str
     type: str | None = None
@@ -185,11 +178,7 @@ def new_token() -> str:
 
 
 class Directory:
-    """The names and ids of an instance's objects. Each kind is listed once, when it is first used.
-
-    :param project_id: project in which to look up workflows, credentials and tables; None for all.
-    :param planned: objects that do not exist yet, but will before they are needed.
-    """
+    """The names and ids of an instance's objects. Each kind is listed once, when it is first used."""
 
     def __init__(
         self,
@@ -199,23 +188,17 @@ class Directory:
         planned: Mapping[Kind, Sequence[Entry]] | None = None,
     ) -> None:
         self._client, self._project_id = client, project_id
+        #: Objects that do not exist yet, but will before they are needed.
         self._planned = planned or {}
         self._listed: dict[Kind, Mapping[str, Entry]] = {}
         self._named: dict[Kind, defaultdict[str, list[Entry]]] = {}
 
     @cached_property
     def workflows(self) -> Mapping[str, Workflow]:
-        """All workflows that are not archived, by id, as the service lists them."""
         listed = self._client.workflows.list(project_id=self._project_id, exclude_pinned_data=True)
         return {workflow.id: workflow for workflow in listed if not workflow.is_archived}
 
-    @cached_property
-    def credentials_are_listed(self) -> bool:
-        """Whether credentials can be listed: not on an older server, and not with a key without the scope for it."""
-        return self._listed_credentials is not None
-
     def entries(self, named: Named) -> list[Entry]:
-        """Return all objects that have this kind, name and, if given, type."""
         return [entry for entry in self._by_name(named.kind)[named.name or ""] if named.type in (None, entry.type)]
 
     def find(self, named: Named) -> Entry | None:
@@ -230,25 +213,24 @@ class Directory:
         return self._named[kind]
 
     def _by_id(self, kind: Kind) -> Mapping[str, Entry]:
-        if kind not in self._listed:
-            self._listed[kind] = {entry.id: entry for entry in self._read(kind)}
+        if kind in self._listed:
+            return self._listed[kind]
+        entries: list[Entry] = []
+        if kind == "workflow":
+            entries = [Entry(workflow.id, workflow.name) for workflow in self.workflows.values()]
+        elif kind == "credential":
+            used = (entry for workflow in self.workflows.values() for entry in _credentials_of(workflow))
+            entries = list(used) if self.listed_credentials is None else self.listed_credentials
+        else:
+            selected = None if self._project_id is None else {"projectId": self._project_id}
+            with suppress(ServiceNotOfferedError, ServiceForbiddenError):
+                entries = [Entry(table.id, table.name) for table in self._client.data_tables.list(filter=selected)]
+        self._listed[kind] = {entry.id: entry for entry in entries}
         return self._listed[kind]
 
-    def _read(self, kind: Kind) -> list[Entry]:
-        if kind == "workflow":
-            return [Entry(workflow.id, workflow.name) for workflow in self.workflows.values()]
-        if kind == "credential":
-            if self._listed_credentials is not None:
-                return self._listed_credentials
-            return [entry for workflow in self.workflows.values() for entry in _credentials_of(workflow)]
-        selected = None if self._project_id is None else {"projectId": self._project_id}
-        try:
-            return [Entry(table.id, table.name) for table in self._client.data_tables.list(filter=selected)]
-        except (ServiceNotOfferedError, ServiceForbiddenError):
-            return []
-
     @cached_property
-    def _listed_credentials(self) -> list[Entry] | None:
+    def listed_credentials(self) -> list[Entry] | None:
+        """None on an older server, and with a key without the scope for it."""
         try:
             listed = list(self._client.credentials.list())
         except (ServiceNotOfferedError, ServiceForbiddenError):
@@ -272,7 +254,6 @@ class UnambiguousDirectory(Directory):
     """Finds only workflows with unique names, so that a definition refers to the others by id."""
 
     def find(self, named: Named) -> Entry | None:
-        """Return the object that has this kind and id, unless it is a workflow whose name others have too."""
         entry = super().find(named)
         is_shared = entry and named.kind == "workflow" and len(self._by_name(named.kind)[entry.name]) > 1
         return None if is_shared else entry
@@ -282,39 +263,33 @@ Object = TypeVar("Object", "Workflow", "DataTable", "Project")
 
 
 class Gap(NamedTuple):
-    """Something that is left out, and the reason."""
-
     what: str
     why: str
 
 
 class Gaps(list[Gap]):
-    """A list of gaps without duplicates."""
-
     def __init__(self) -> None:
         super().__init__()
         self._known: set[Gap] = set()
 
     def note(self, gap: Gap) -> bool:
         """Add a gap, and return whether it is new."""
-        is_new = gap not in self._known
-        if is_new:
-            self._known.add(gap)
-            self.append(gap)
-        return is_new
+        if gap in self._known:
+            return False
+        self._known.add(gap)
+        self.append(gap)
+        return True
 
-    def leave_out(self, kind: str, one: Workflow | DataTable | Project, why: str) -> None:
-        """Add a gap for an object of an instance, and log a warning."""
-        gap = Gap(f"{kind} {one.name!r} with the id {shown(one.id)}", why)
+    def leave_out(self, kind: str, item: Workflow | DataTable | Project, why: str) -> None:
+        gap = Gap(f"{kind} {item.name!r} with the id {shown(item.id)}", why)
         if self.note(gap):
             log.warning("Left out: %s: %s", *gap)
 
     def addressable(self, kind: str, found: Iterable[Object]) -> list[Object]:
-        """Return the objects that have valid ids, and add a gap for each of the others."""
         addressable = []
-        for one in found:
-            if is_plain_id(one.id):
-                addressable.append(one)
+        for item in found:
+            if is_plain_id(item.id):
+                addressable.append(item)
             else:
-                self.leave_out(kind, one, f"the id {NOT_PLAIN}")
+                self.leave_out(kind, item, f"the id {NOT_PLAIN}")
         return addressable

@@ -59,7 +59,6 @@ class RestorePlan:
         return not (self.workflows.changed or self.drafts or any(plan.changes for plan in self.objects.values()))
 
     def begun(self) -> dict[str, list[str]]:
-        """Return the names of the objects to create or change, by kind."""
         objects = {kind: [change.name for change in plan.changes] for kind, plan in self.objects.items()}
         changed = [change.name for change in self.workflows.changes if change.actions]
         return {**objects, WORKFLOWS: [*changed, *(name for name in self.drafts if name not in changed)]}
@@ -78,7 +77,6 @@ class RestorePlan:
         }
 
     def to_result(self, *, preview: bool) -> dict[str, Any]:
-        """Return a summary of the restore, as a task returns it."""
         return {
             "outcome": "planned" if preview else ("unchanged" if self.is_empty else "restored"),
             "counts": self.counts(),
@@ -98,8 +96,6 @@ class RestorePlan:
 
 @dataclass
 class Restore:
-    """A restore of a backup, which has been checked completely, into an instance."""
-
     client: Resources
     backup: StoredBackup
     on_conflict: OnConflict = "fail"
@@ -108,7 +104,6 @@ class Restore:
     _planned: dict[Kind, list[Entry]] = field(default_factory=dict, init=False)
 
     def plan(self) -> RestorePlan:
-        """Compare the backup with the instance. Nothing is written."""
         begun = Record(self.client, self.backup.digest).read()
         if begun is not None:
             log.info("An earlier attempt began this restore; this one finishes what that was to create or change")
@@ -175,7 +170,6 @@ class Restore:
         record.delete()
 
     def _compare(self, plan: RestorePlan) -> None:
-        """Require that the instance matches the backup in names, values, definitions and hashes of rows."""
         objects = ObjectsPlan(self.backup, Inventory(self.client))
         differing = [
             f"{kind}: {change.words()}"
@@ -224,7 +218,6 @@ class Restore:
         return plan, sorted(left)
 
     def _known_ids(self, existing: Collection[str]) -> dict[str, str]:
-        """Return the ids of the backup's workflows that exist in the instance, by name."""
         stored = self.backup.workflows.items()
         return {name: workflow.id for name, workflow in stored if workflow.id and workflow.id in existing}
 
@@ -288,7 +281,6 @@ def _without(
 
 
 def _require_projects(backup: StoredBackup, existing: Inventory) -> None:
-    """Refuse to restore objects without the projects that they belong to."""
     if existing.team_projects is None:  # everything is personal
         return
     contents = backup.contents

@@ -39,8 +39,6 @@ _NOTHING = Prune()
 
 
 class ObjectsPlan:
-    """Compares a backup with an instance, and plans the changes that bring the instance in line with it."""
-
     def __init__(self, backup: StoredBackup, inventory: Inventory) -> None:
         self._contents, self._backup = backup.contents, backup
         self._existing, self._client = inventory, inventory.client

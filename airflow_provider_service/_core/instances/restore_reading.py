@@ -62,12 +62,10 @@ class StoredWorkflow:
     project: str | None  #: Name of its team project.
 
     def source(self, *, is_known: bool) -> Source:
-        """Return the definition to deploy, to an instance that has a workflow with its id or not."""
         place = f"workflow {self.id or self.name} of the backup"
         return Source(self._named(self.definition, is_known), place, self.name, removes=REMOVED)
 
     def draft_of(self, workflow_id: str) -> dict[str, Any]:
-        """Return its draft, as the workflow with this id has it."""
         return self._named(self.draft or {}, workflow_id == self.id)
 
     def _named(self, definition: Mapping[str, Any], is_known: bool) -> dict[str, Any]:
@@ -76,8 +74,6 @@ class StoredWorkflow:
 
 @dataclass(frozen=True)
 class StoredBackup:
-    """A backup that has been checked completely."""
-
     archive: ArchiveReader  #: Open, for the rows.
     contents: Contents
     workflows: Mapping[str, StoredWorkflow]
@@ -91,7 +87,6 @@ class StoredBackup:
         return hashlib.sha256(f"{digest}{self.scope}".encode()).hexdigest() if self.scope else digest
 
     def rows(self, table: TableEntry) -> Generator[SourceRow, None, None]:
-        """Yield the rows of a table, oldest first, with one in memory at a time."""
         with self.archive.reading(table.file) as file:
             yield from JsonLinesFormat().read(file)
 
@@ -101,7 +96,6 @@ class StoredBackup:
 
 @contextmanager
 def opened_backup(path: str, *, max_bytes: int) -> Iterator[StoredBackup]:
-    """Open the archive of a backup, and check all its contents."""
     require_archive(path)
     try:
         with reading("path", path) as file:
@@ -111,7 +105,6 @@ def opened_backup(path: str, *, max_bytes: int) -> Iterator[StoredBackup]:
 
 
 def read_backup(archive: ArchiveReader) -> StoredBackup:
-    """Read and check the whole backup, including all rows."""
     contents = _model(Contents, archive, CONTENTS)
     entries = [_model(WorkflowEntry, archive, name) for name in archive.names(WORKFLOWS)]
     tables = contents.data_tables or []
@@ -140,7 +133,6 @@ def read_backup(archive: ArchiveReader) -> StoredBackup:
 
 
 def problem_of_workflow(entry: WorkflowEntry) -> str | None:
-    """Return why a workflow cannot be restored, in words; None if it can be."""
     for what, definition in {"its definition": entry.definition, "its draft": entry.draft}.items():
         if definition is None:
             continue
@@ -190,8 +182,6 @@ def _require_same(what: str, names: Iterable[str], listed: Iterable[str]) -> Non
 
 @dataclass(frozen=True)
 class RestoreScope:
-    """The part of a backup to restore, and its new names."""
-
     kinds: Sequence[str] | None
     names: Sequence[str] | None
     mapping: InstanceMapping
@@ -204,7 +194,6 @@ class RestoreScope:
         return cls(*selected, mapping)
 
     def of(self, backup: StoredBackup) -> StoredBackup:
-        """Return the part of a backup to restore, with its new names."""
         if self == RestoreScope(None, None, InstanceMapping()):
             return backup
         scope = json.dumps(asdict(self), sort_keys=True)

@@ -30,8 +30,6 @@ def is_record(workflow: Workflow) -> bool:
 
 
 class Record:
-    """The record of one restore in one instance; the digest is that of the contents of the backup."""
-
     def __init__(self, client: Resources, digest: str) -> None:
         self._client, self._name = client, _NAME + digest[:16]
 
@@ -51,11 +49,9 @@ class Record:
             ) from None
 
     def write(self, begun: Mapping[str, Sequence[str]]) -> None:
-        """Record the objects to create or change, before anything is changed."""
         self._client.workflows.create(self._name, [note_node(_WORDS, dict(begun))], {}, {})
 
     def delete(self) -> None:
-        """Delete the record: the restore is complete. Safe to repeat."""
         writer = Writer(self._client)
         for record in self._records():
             writer.delete(record.id)

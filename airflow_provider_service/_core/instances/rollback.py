@@ -75,50 +75,27 @@ _REFUSALS = (ServiceConflictError, ServiceInvalidRequestError)
 
 
 class Rollback:
-    """Records the changes of a deployment before they are made, and rolls them back."""
-
     def __init__(self, client: Resources, writer: Writer, known_ids: frozenset[str]) -> None:
         self._client, self._writer = client, writer
         #: Ids of workflows that existed before, whatever their names are.
         self._known_ids = known_ids
         #: Changed workflows as they were before, and whether their tags change, by id.
-        self._changes: dict[str, tuple[Workflow, bool]] = {}
+        self.changes: dict[str, tuple[Workflow, bool]] = {}
         #: Ids of created workflows, by name; None until the creation is answered.
-        self._created: dict[str, str | None] = {}
+        self.created: dict[str, str | None] = {}
         #: What was sent to create them, and in which project.
-        self._sent: dict[str, tuple[Mapping[str, Any], str | None]] = {}
+        self.sent: dict[str, tuple[Mapping[str, Any], str | None]] = {}
         #: Names of created tags, by id.
-        self._tags: dict[str, str] = {}
-
-    @property
-    def names(self) -> list[str]:
-        return [before.name for before, _ in self._changes.values()] + list(self._created)
-
-    def note_workflow(self, before: Workflow, *, has_other_tags: bool = False) -> None:
-        self._changes[before.id] = (before, has_other_tags)
-
-    def note_creation(self, desired: Mapping[str, Any], project_id: str | None) -> None:
-        """Record that a workflow is about to be created: the answer with its id may be lost."""
-        self._created[desired["name"]], self._sent[desired["name"]] = None, (desired, project_id)
-
-    def note_refused(self, name: str) -> None:
-        """Record that the service refused to create a workflow, so that one of this name is somebody else's."""
-        del self._created[name]
-
-    def note_created(self, name: str, workflow_id: str) -> None:
-        self._created[name] = workflow_id
-
-    def note_tag(self, tag_id: str, name: str) -> None:
-        self._tags[tag_id] = name
+        self.tags: dict[str, str] = {}
 
     def go(self) -> list[str]:
         """Roll back all changes, as far as possible, and return what could not be rolled back, and why."""
         problems: list[str] = []
-        refused = self._restore_each(reversed(self._changes), problems)
+        refused = self._restore_each(reversed(self.changes), problems)
         refused = self._restore_each(refused, problems)
-        for name in reversed(self._created):
+        for name in reversed(self.created):
             with _collecting(problems, f"the new workflow {name!r}"):
-                created_id = self._created[name]
+                created_id = self.created[name]
                 for workflow_id in [created_id] if created_id else self._unanswered(name):
                     self._writer.delete(workflow_id)
         for _ in range(RELEASE_PAUSES):
@@ -127,7 +104,7 @@ class Rollback:
             clock().sleep(RELEASE_PAUSE_SECONDS)
             refused = self._restore_each(refused, problems)
         self._restore_each(refused, problems, is_last=True)
-        if self._tags:
+        if self.tags:
             self._remove_tags(problems)
         return problems
 
@@ -135,7 +112,7 @@ class Rollback:
         """Roll back workflows; return those that the service refuses, perhaps because others are not restored yet."""
         refused = []
         for workflow_id in workflow_ids:
-            before, has_other_tags = self._changes[workflow_id]
+            before, has_other_tags = self.changes[workflow_id]
             try:
                 with _collecting(problems, f"workflow {before.name!r}", passing=() if is_last else _REFUSALS):
                     self._restore(before, has_other_tags)
@@ -151,7 +128,13 @@ class Rollback:
             log.info("Workflow %r was deleted meanwhile", before.name)
             return
         if now.is_archived and not before.is_archived:
-            now = self._unarchive(before.id)
+            try:
+                self._client.workflows.unarchive(before.id)
+            except ServiceError:
+                # If it is no longer archived, the call succeeded and only its answer was lost.
+                if self._client.workflows.get(before.id).is_archived:
+                    raise
+            now = self._client.workflows.get(before.id)
         if not before.active and now.active:
             now = self._client.workflows.deactivate(before.id)
         runs_other = not now.active or now.active_version_id != before.active_version_id
@@ -163,15 +146,6 @@ class Rollback:
         if has_other_tags:
             self._tag_again(before)
         self._require_same(before, self._client.workflows.get(before.id))
-
-    def _unarchive(self, workflow_id: str) -> Workflow:
-        try:
-            self._client.workflows.unarchive(workflow_id)
-        except ServiceError:
-            # If it is no longer archived, the call succeeded and only its answer was lost.
-            if self._client.workflows.get(workflow_id).is_archived:
-                raise
-        return self._client.workflows.get(workflow_id)
 
     def _write_again(self, before: Workflow) -> None:
         now = self._client.workflows.get(before.id)
@@ -206,7 +180,7 @@ class Rollback:
 
     def _unanswered(self, name: str) -> list[str]:
         """Return the ids of workflows whose creation was not answered: new ones that are still as they were sent."""
-        desired, project_id = self._sent[name]
+        desired, project_id = self.sent[name]
         listed = self._client.workflows.list(name=name, project_id=project_id, exclude_pinned_data=True)
         return [
             workflow.id
@@ -222,9 +196,9 @@ class Rollback:
             listed = self._client.workflows.list(exclude_pinned_data=True)
             used = {tag.id for workflow in listed for tag in workflow.tags or ()}
         except ServiceError as error:
-            problems.extend(f"the new tag {name!r}: {error}" for name in self._tags.values())
+            problems.extend(f"the new tag {name!r}: {error}" for name in self.tags.values())
             return
-        for tag_id, name in self._tags.items():
+        for tag_id, name in self.tags.items():
             if tag_id in used:
                 log.info("The new tag %r stays, because a workflow has it", name)
             else:
@@ -264,7 +238,6 @@ class Writer:
         return self._client.workflows.update(workflow_id, **fields)
 
     def delete(self, workflow_id: str) -> None:
-        """Delete a workflow, whether it is active or not, unless it no longer exists."""
         try:
             is_active = self._client.workflows.get(workflow_id).active
         except ServiceNotFoundError:

@@ -38,8 +38,6 @@ _FILE = "file"
 
 
 class Source(NamedTuple):
-    """A definition, and where it was found."""
-
     definition: Mapping[str, Any]
     place: str
     label: str | None = None  #: Distinguishes it from others with the same name.
@@ -59,8 +57,8 @@ class Source(NamedTuple):
 def read_source(source: Any, *, allow_empty: bool = False) -> list[Source]:
     """Read all definitions, or name everything that is wrong with them.
 
-    :param source: a folder, a ``.json`` file, or an address of object storage; a definition, as a mapping or as JSON
-        text; or a list of any of these. A file holds one definition or a list of them.
+    The source is a folder, a ``.json`` file, or an address of object storage; a definition, as a mapping or as JSON
+    text; or a list of any of these. A file holds one definition or a list of them.
     """
     sources: list[Source] = []
     problems: list[str] = []
@@ -79,42 +77,37 @@ def read_source(source: Any, *, allow_empty: bool = False) -> list[Source]:
 
 def _read(item: Any, place: str) -> Iterator[Source]:
     if isinstance(item, Mapping) or (isinstance(item, str) and item.lstrip()[:1] in ("{", "[")):
-        for definition in _definitions(item, place):
-            yield _checked(definition, place)
+        yield from _definitions(item, place)
         return
     folder = StoredFolder("source", item)
     for path in folder.files(_ENDING):
         above = PurePosixPath(path).parent
-        for definition in _definitions(folder.read(path), path):
-            yield _checked(definition, path, lambda name, above=above: folder.read(str(above / name)))  # type: ignore[misc]
+        yield from _definitions(folder.read(path), path, lambda name, above=above: folder.read(str(above / name)))  # type: ignore[misc]
 
 
-def _definitions(text: Any, place: str) -> Sequence[Any]:
-    if isinstance(text, Mapping):
-        return [text]
-    try:
-        parsed = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ServiceInputError(f"{place} is not JSON: {error}") from None
-    return parsed if isinstance(parsed, list) else [parsed]
-
-
-def _checked(value: Any, place: str, read: Callable[[str], str] | None = None) -> Source:
-    try:
-        definition = parse_definition(value)
-    except ServiceInputError as error:
-        raise ServiceInputError(f"{place}: {error}") from None
-    if read is not None:
-        definition = code_inside(definition, read)
-    try:
-        read_definition(definition)
-    except ServiceInputError as error:
-        raise ServiceInputError(f"{place}: {error}") from None
-    return Source(definition, place)
+def _definitions(item: Any, place: str, read: Callable[[str], str] | None = None) -> Iterator[Source]:
+    values = [item]
+    if not isinstance(item, Mapping):
+        try:
+            parsed = json.loads(item)
+        except (ValueError, RecursionError) as error:
+            raise ServiceInputError(f"{place} is not JSON: {error}") from None
+        values = parsed if isinstance(parsed, list) else [parsed]
+    for value in values:
+        try:
+            definition = parse_definition(value)
+        except ServiceInputError as error:
+            raise ServiceInputError(f"{place}: {error}") from None
+        if read is not None:
+            definition = code_inside(definition, read)
+        try:
+            read_definition(definition)
+        except ServiceInputError as error:
+            raise ServiceInputError(f"{place}: {error}") from None
+        yield Source(definition, place)
 
 
 def repeated_definitions(sources: Sequence[Source]) -> list[str]:
-    """Return why definitions cannot be deployed together: some have the same name or id."""
     by_name, by_id = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     for source in sources:
         by_name[source.name].append(source.place)
@@ -146,10 +139,7 @@ def code_inside(definition: Mapping[str, Any], read: Callable[[str], str]) -> di
 
 
 def code_apart(definition: Mapping[str, Any], stem: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the definition with ``{"file": ...}`` in place of code, and the code by the path of its file.
-
-    :param stem: name of the definition's file without its suffix, and of the folder for the files of code.
-    """
+    """Return the definition with ``{"file": ...}`` in place of code, and the code by the path of its file."""
     files: dict[str, str] = {}
 
     def apart(node: Mapping[str, Any], name: str, code: Any) -> Any:
@@ -197,7 +187,6 @@ def file_stem(name: str, object_id: str, taken: set[str]) -> str:
 
 
 def _file_name(name: str, max_bytes: int = _MAX_BYTES) -> str:
-    """Turn the name of a workflow or a node into one that file systems accept."""
     # A leading dot would hide the file, and some file systems drop dots and blanks at the end.
     short = _NOT_IN_FILES.sub("_", name).strip(". ")[:_MAX_CHARS].encode()[:max_bytes]
     return short.decode(errors="ignore").rstrip(". ") or "_"

@@ -40,12 +40,10 @@ class SourceControlCheck:
 
     @property
     def subject(self) -> str:
-        """What is polled, in words."""
         return "the status of source control"
 
     @property
     def unmet(self) -> str:
-        """A sentence that says that the expected status was not reached."""
         return f"there were {'still' if self.state == 'unchanged' else 'no'} changes to {self.direction}"
 
     def poll(self, client: ServiceClient) -> PollResult:
@@ -62,12 +60,10 @@ class SourceControlCheck:
         return PollResult(bool(files) == (self.state == "changed"), message, {**changes_in(files), "url": url})
 
     def to_arguments(self) -> dict[str, Any]:
-        """Return the arguments of the sensor and the trigger for this check."""
         return asdict(self)
 
 
 def read_types(types: Any) -> list[str] | None:
-    """Read the argument that selects types of objects; None for all."""
     from airflow_provider_service.client.resources._source_control import FileType
 
     if types is None:
@@ -80,7 +76,6 @@ def read_types(types: Any) -> list[str] | None:
 
 
 def changes_in(files: Sequence[SourceControlledFile]) -> dict[str, Any]:
-    """Summarize the files that changed, or would change, as a task returns them."""
     return {
         "count": len(files),
         "by_type": dict(Counter(one.type for one in files)),
@@ -91,7 +86,6 @@ def changes_in(files: Sequence[SourceControlledFile]) -> dict[str, Any]:
 
 
 def shown_files(files: Sequence[SourceControlledFile]) -> list[dict[str, Any]]:
-    """Return the first files, as a task returns them."""
     names = ("file", "type", "id", "name", "status", "conflict")
     return [{name: getattr(one, name) for name in names} for one in files[:_MAX_FILES_IN_XCOM]]
 
