@@ -33,7 +33,6 @@ _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKe
 
 
 async def until_it_may_fire(began: float) -> None:
-    """Wait until Airflow can take the event of a trigger."""
     remaining = began + LEAST_SECONDS - clock().monotonic()
     if remaining > 0:
         await clock().async_sleep(remaining)

@@ -53,7 +53,6 @@ class Snapshot:
     late: frozenset[int] = frozenset()
 
     def of(self, workflows: Workflows) -> Snapshot:
-        """The snapshot, reduced to some workflows."""
         active = [execution for execution in self.active if is_of(execution, workflows)]
         ended = [execution for execution in self.ended if is_of(execution, workflows)]
         return replace(self, active=active, ended=ended)
@@ -106,7 +105,6 @@ class Cursor:
         return snapshot.newest < self.ceiling and self.ceiling not in self.open
 
     def unreported(self, snapshot: Snapshot) -> list[Execution]:
-        """The executions of a snapshot whose ends have not been reported."""
         older = (self.open | snapshot.late) - self.reported
         new = [execution for execution in snapshot.ended if execution.number not in self.reported]
         return [execution for execution in new if execution.number > self.floor or execution.number in older]
@@ -216,10 +214,7 @@ def _active(client: ServiceClient) -> Iterator[Execution]:
 def listed(
     client: ServiceClient, since: float, workflow_id: str | None = None, *, at_least: int = 1
 ) -> Iterator[Execution]:
-    """The executions after an id, newest first, and the next older one; without those that are running.
-
-    ``at_least`` so many are listed even if they are older: the rest of a page costs no request.
-    """
+    """The executions after an id that do not run, and the next older one; ``at_least`` a page costs no request."""
     for count, execution in enumerate(client.executions.list(workflow_id=workflow_id), 1):
         yield execution
         if execution.number <= since and count >= at_least:
@@ -237,10 +232,7 @@ def is_of(execution: Execution, workflows: Workflows) -> bool:
 
 
 def read(client: ServiceClient, ids: Iterable[int], until: float = math.inf) -> Mapping[int, Execution | None]:
-    """Read executions one by one. Those that were not kept are None; those that cannot be read now are left out.
-
-    No read begins after ``until``, a time of the monotonic clock.
-    """
+    """Those that were not kept are None; those that cannot be read now, or by ``until`` (monotonic), are left out."""
     by_id: dict[int, Execution | None] = {}
     for execution_id in ids:
         if clock().monotonic() >= until:

@@ -81,10 +81,7 @@ class PolledExecutions:
         return await _with_client(self._config, partial(listed_of, since=since, workflows=workflows))
 
     async def read(self, ids: Sequence[int]) -> Mapping[int, Execution | None]:
-        """Read executions by id, each once for all subscribers. The value is None if there is no such execution.
-
-        Those that cannot be read now, or in time, are left out.
-        """
+        """Read each once for all subscribers: None if it does not exist, left out if it cannot be read in time."""
         # In random order, so that a slow service does not leave out the same ones at each poll.
         waiting = random.sample(ids, len(ids))
         while waiting and clock().monotonic() < self._read_until:
@@ -123,7 +120,6 @@ class EventPoll(SharedStreamProducer):
         self._members = Members()
 
     async def open_stream(self) -> AsyncIterator[tuple[PolledExecutions, PolledExecutions]]:
-        """Poll until closed."""
         poll = ExecutionPoll()
         faults = FaultTolerance(f"executions for the watches at connection '{self._service_conn_id}'", None)
         while True:
@@ -144,7 +140,6 @@ class EventPoll(SharedStreamProducer):
         return PolledExecutions(self._polls, snapshot, config, self._members)
 
     async def advance(self, batch: Sequence[AdvanceItem]) -> None:
-        """Let the watchers store what has been reported."""
         for item in batch:
             if item.outcome.failed:
                 # The events of one watcher may be lost, but it is unknown of which. That watcher has received all polls
@@ -203,7 +198,6 @@ class Watcher:
     async def ends(
         self, polls: AsyncIterator[PolledExecutions], asset_state: Any, key: str
     ) -> AsyncIterator[dict[str, Any]]:
-        """Report the ends that the polls have seen, as the payloads of events."""
         store = _CursorStore(asset_state, key)
         reading = FaultTolerance(f"the position of the watch of {self._selection}", None)
         faults = FaultTolerance(f"executions for the watch of {self._selection}", None)
@@ -262,14 +256,11 @@ class Watcher:
 
 
 class _CursorStore:
-    """Stores a cursor in the state of an asset, if Airflow keeps one."""
-
     def __init__(self, store: Any, key: str) -> None:
         self._store, self._key = store, key
         self._stored: Any = None
 
     async def read(self) -> Cursor | None:
-        """The cursor that was written last, possibly by an earlier triggerer."""
         if self._store is not None:
             try:
                 self._stored = await self._store.aget(self._key)

@@ -60,7 +60,6 @@ class Selection(NamedTuple):
 
     @property
     def key(self) -> str:
-        """A short text that identifies the selection."""
         if self.workflow_id is not None and len(self.workflow_id) == 1:
             return self.workflow_id[0]
         return hashlib.sha256(json.dumps(self._asdict(), sort_keys=True).encode()).hexdigest()[:32]
@@ -78,7 +77,6 @@ class Selection(NamedTuple):
         return " and ".join(f"{name} {value}" for name, value in words.items())
 
     def find(self, client: ServiceClient) -> Workflows:
-        """Read the ids of the workflows."""
         if self.all_workflows:
             return None
         if self.workflow_id is not None:
@@ -102,8 +100,6 @@ def _texts(name: str, value: object) -> tuple[str, ...] | None:
 
 @dataclass
 class _Membership:
-    """The workflows of a selection, as they were read."""
-
     workflows: Workflows
     #: The number of the poll that reads them again.
     due: int
@@ -124,10 +120,7 @@ class Members:
         poll: int,
         find: Callable[[Callable[[ServiceClient], Workflows]], Awaitable[Workflows]],
     ) -> Workflows:
-        """The workflows of a selection: they are read again if the poll has seen a new one, or every few polls.
-
-        ``find`` calls a function with a client.
-        """
+        """The workflows are read again if the poll has seen a new one, or every few polls; ``find`` passes a client."""
         from airflow_provider_service._core.waits.watch import FaultTolerance  # not when a DAG file is parsed
 
         seen = {execution.workflow_id for execution in (*snapshot.active, *snapshot.ended)}

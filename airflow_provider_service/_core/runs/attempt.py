@@ -34,8 +34,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class RunKey(NamedTuple):
-    """The key that the calls of an attempt carry."""
-
     #: Identifies the DAG, the run, the task and the map index.
     task: str
     attempt: int
@@ -50,7 +48,6 @@ class RunKey(NamedTuple):
 
     @property
     def header(self) -> str:
-        """Value of the header that carries the key. Two calls of the same attempt have the same."""
         return f"{self.task}.{self.start}.{self.deployment}.{self.attempt}"
 
     @classmethod
@@ -60,13 +57,10 @@ class RunKey(NamedTuple):
         return cls(parts[1], int(parts[4]), start=parts[2], deployment=parts[3]) if parts else None
 
     def attempt_of(self, sent: RunKey | None) -> int | None:
-        """Return the attempt of this task run that sent a key; 0 if it did so before the DAG run was cleared.
-
-        The time at which the DAG run began identifies it, even if the configuration changes between two attempts. The
-        deployment decides only if that time has changed.
-        """
+        """Return the attempt of this task run that sent a key, 0 for one before the DAG run was cleared, or None."""
         if sent is None or sent.task != self.task:
             return None
+        # That time identifies the DAG run, even if the configuration of Airflow changes between two attempts.
         if sent.start == self.start:
             return sent.attempt
         return 0 if self.was_cleared and sent.deployment == self.deployment else None
@@ -76,15 +70,13 @@ class RunKey(NamedTuple):
         return self.attempt != UNCOUNTED
 
     def follows(self, made_by: int, status: str | None) -> bool:
-        """Whether no execution of this task run came between one that was found and this attempt.
-
-        Without the number of this attempt, that is known only of one that has not failed. A status of None does not
-        show how the run ended.
-        """
-        return made_by >= self.attempt - 1 if self.is_numbered else status not in (None, *FAILED_STATUSES)
+        """Whether no execution of this task run came between one that was found and this attempt."""
+        if self.is_numbered:
+            return made_by >= self.attempt - 1
+        # That is known only of one that has not failed. None does not show how the run ended.
+        return status not in (None, *FAILED_STATUSES)
 
     def may_resume(self, made_by: int, status: str) -> bool:
-        """Whether this attempt resumes the execution that another has started, instead of starting one itself."""
         if made_by < self.first:
             return status not in ENDED_STATUSES
         return made_by == self.attempt or status not in FAILED_STATUSES
@@ -107,11 +99,7 @@ class SavedRun(NamedTuple):
 
 
 class Attempt:
-    """One attempt to get the one execution of a key.
-
-    By our clock, ``since`` is before the first attempt began; None if that is unknown. The store is that of Airflow 3.3
-    and newer for the state of the task.
-    """
+    """One attempt to get the one execution of a key. By our clock, the first one began after ``since``, if known."""
 
     def __init__(self, key: RunKey, since: datetime | None, *, store: Any = None, state_key: str = STATE_KEY) -> None:
         self.key, self.since = key, since
@@ -126,10 +114,7 @@ class Attempt:
 
     @classmethod
     def of_task(cls, context: Context, *names: str) -> Attempt:
-        """The attempt of a task. Clearing the task requests another execution, unless the last one is still active.
-
-        Names distinguish several runs of the same task.
-        """
+        """Clearing the task requests another execution, unless the last is active. Names tell runs of a task apart."""
         ti, run = context["ti"], context.get("dag_run")
         start = getattr(run, "start_date", None)
         # Clearing raises max_tries to the number of attempts so far plus all retries.
@@ -171,7 +156,6 @@ class Attempt:
             self.key = self.key._replace(attempt=1 + max(earlier, default=0))
 
     def save_call(self, after: int = 0, retried: str | None = None) -> None:
-        """Save that this attempt is about to start an execution."""
         self.has_called = True
         if self._store is not None:
             self._before = self._store.get(self._state_key)
@@ -188,7 +172,6 @@ class Attempt:
             self._store.set(self._state_key, self._before)
 
     def save(self, execution_id: str, workflow_id: str) -> None:
-        """Save the execution, so that a later attempt finds it without a search."""
         self._write(SavedRun(self.key.attempt, execution_id, workflow_id, first=self.key.first, order=self._order))
 
     def saved_run(self) -> SavedRun | None:
@@ -219,7 +202,6 @@ class Attempt:
 
 
 def key_of(ti: Any, run: Any, *names: str) -> RunKey:
-    """Return the key that the calls of an attempt carry, whether or not there were earlier attempts."""
     start = getattr(run, "start_date", None)
     # Deployments of Airflow that share the service may run the same DAGs. Airflow 2 shows a task the id of its DAG run
     # in the database, and Airflow 3 the time at which the run was due.

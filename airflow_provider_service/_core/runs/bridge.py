@@ -76,14 +76,12 @@ class BridgeSecret:
 
     @property
     def fingerprint(self) -> str:
-        """A text that identifies the secret without showing it."""
         return self._derived("fingerprint")[:12]
 
     def data(self) -> dict[str, str]:
         return {"keyType": "passphrase", "secret": self._derived("tokens"), "algorithm": _ALGORITHM}
 
     def headers(self, client: ServiceClient, *, lifetime: float = BRIDGE_TOKEN_SECONDS) -> dict[str, str]:
-        """Make the header of a call, which holds a token that is valid for some seconds by the service's clock."""
         offset = client.transport.clock_offset
         token = signed_token(self._derived("tokens"), _ALGORITHM, offset=offset, seconds=lifetime)
         return {"Authorization": HiddenText(f"Bearer {token}")}
@@ -110,10 +108,7 @@ def find_bridge(bridges: Iterable[Workflow], secret: BridgeSecret, *, project_id
 
 
 class Installer:
-    """Installs a bridge. Safe to repeat.
-
-    Without a project, the workflow and its credential are in the personal project of the API key's user.
-    """
+    """Installs a bridge, safe to repeat; without a project, in the personal project of the API key's user."""
 
     def __init__(
         self,
@@ -177,7 +172,6 @@ class Installer:
         return usable[0] if usable else None
 
     def _reference(self, workflow: Workflow) -> CredentialReference:
-        """Return the credential of a bridge, or create a new one if the server shows that it was deleted."""
         existing = credential_of(workflow)
         if existing is None:
             return self._new_credential()
@@ -210,7 +204,6 @@ class Installer:
 
 
 def _usable(bridges: Iterable[Workflow], secret: BridgeSecret, project_id: str | None) -> list[Workflow]:
-    """The bridges that accept calls with a secret, without archived ones."""
     usable = []
     for bridge in bridges:
         credential = credential_of(bridge)
@@ -238,8 +231,6 @@ class CredentialReference(NamedTuple):
 
 
 class Address(NamedTuple):
-    """What distinguishes the webhook of one bridge from that of another."""
-
     path: str
     webhook_id: str
 
@@ -249,7 +240,6 @@ class Address(NamedTuple):
 
 
 def definition(name: str, address: Address, credential: CredentialReference) -> dict[str, Any]:
-    """Return the definition with which the bridge is created or updated."""
     webhook = {
         "httpMethod": "POST",
         "path": address.path,

@@ -60,11 +60,7 @@ def _doubts_counted() -> Iterator[None]:
 
 
 class IdempotentStart:
-    """The start of one attempt, which resumes or starts the single execution of its key.
-
-    The timeout is that of the task's wait, in seconds: a day by default. It limits a call only if the answer may come
-    as late as the end of the execution. ``stopped`` is set from outside to give the start up.
-    """
+    """The timeout, in seconds, is that of the wait: it limits a call only if its answer may come when the run ends."""
 
     def __init__(self, client: ServiceClient, attempt: Attempt, *, timeout: float, stopped: threading.Event) -> None:
         self.client, self.attempt, self.timeout, self.stopped = client, attempt, timeout, stopped
@@ -74,10 +70,7 @@ class IdempotentStart:
 
     @_doubts_counted()
     def resume_saved(self, workflow_id: str | None = None) -> tuple[str, str] | None:
-        """Resume the execution that an earlier attempt has saved, if there is one and this attempt may resume it.
-
-        The workflow is the one to run, if that is known already. Returns the ids of the execution and of its workflow.
-        """
+        """Resume what an earlier attempt has saved, if this one may; return the ids of execution and workflow."""
         saved = self.attempt.saved_run()
         if saved is None or saved.execution_id is None:
             return None
@@ -109,7 +102,6 @@ class IdempotentStart:
 
     @_doubts_counted()
     def run_workflow(self, request: RunRequest) -> tuple[str, str]:
-        """Resume the execution of an earlier attempt, or start one. Returns its id and that of the workflow."""
         methods = [
             kind(request, self.client, self.attempt, timeout=self.timeout, stopped=self.stopped)
             for kind in START_METHODS
@@ -123,10 +115,7 @@ class IdempotentStart:
 
     @_doubts_counted()
     def retry_execution(self, original: Execution, *, load_workflow: bool | None = None) -> tuple[str, str]:
-        """Resume the retry that an earlier attempt requested, or ask the service for one, and return as above.
-
-        ``load_workflow`` runs the current workflow instead of the one that was saved with the execution.
-        """
+        """``load_workflow`` runs the current workflow instead of the one that was saved with the execution."""
         execution_id = None if self.attempt.is_first else self._resume_retry(original)
         if execution_id is None:
             refuse_retry(original, self.client, self.attempt)
@@ -194,10 +183,7 @@ class IdempotentStart:
         return self._launch(starter)
 
     def _launch(self, starter: StartMethod | RetryStarter) -> str:
-        """Start an execution, after saving for the next attempt that it may have been started; return its id.
-
-        This replaces what an earlier attempt has saved, so first find out what a call of that attempt has started.
-        """
+        """Replaces what an earlier attempt has saved, so first find out what a call of that attempt has started."""
         self.attempt.save_call(starter.after, starter.retried)
         self._starter = starter
         try:
@@ -232,7 +218,6 @@ def _requested(request: RunRequest, methods: Sequence[StartMethod]) -> list[Star
 
 
 def _choose(request: RunRequest, methods: Sequence[StartMethod]) -> StartMethod:
-    """Choose the requested start method or, with ``auto``, the first that can start the workflow."""
     why = request.reason_unavailable()
     if why is None:
         reasons = []

@@ -81,7 +81,6 @@ def node_table(nodes: Sequence[NodeRun]) -> Iterator[str]:
 
 
 def log_nodes(nodes: Sequence[NodeRun]) -> None:
-    """Write the table to the log of the task, unless it has no rows."""
     for line in node_table(nodes) if nodes else ():
         log.info("%s", line)
 
@@ -96,7 +95,6 @@ def read_small(config: ServiceConfig, execution_id: str, max_mib: int) -> Execut
 
 
 def nodes_in_short(nodes: Sequence[NodeRun] | None) -> dict[str, Any]:
-    """Return the first 50 nodes, without their data, and the number of all nodes, as a task returns them."""
     if not nodes:
         return {"nodes": None, "node_count": None}
     shown = [
@@ -107,10 +105,7 @@ def nodes_in_short(nodes: Sequence[NodeRun] | None) -> dict[str, Any]:
 
 
 class NodeLog:
-    """Logs the nodes of an execution that a worker waits for, whenever they have changed.
-
-    The service shows them while the execution sleeps, or if its workflow saves its progress.
-    """
+    """Logs the nodes when they change; the service shows them during a wait, or if the workflow saves its progress."""
 
     def __init__(
         self,
@@ -168,7 +163,6 @@ class WantedOutput:
         return cls(node, None if max_items is None else read_count("max_output_items", max_items), path)
 
     def require_in(self, request: RunRequest) -> None:
-        """Require, before anything is started, that the node exists and that the file can be written."""
         if self.path is not None:
             require_place("output_path", self.path)
         names = [str(node.get("name")) for node in request.nodes]
@@ -187,10 +181,7 @@ def read_end(
     *,
     show: Show | None = None,
 ) -> dict[str, Any]:
-    """Read an execution that has ended, log or show what its nodes did, and return that with the wanted output.
-
-    The values of the headers of the call, which ``headers`` makes, are hidden in the output.
-    """
+    """Log or show what the nodes did, and return it with the wanted output, which hides the values of ``headers``."""
     execution = read_to_show(client, execution_id) if wanted is None else _whole(client, execution_id)
     nodes = nodes_of(execution) if execution is not None else None
     (show or log_nodes)(nodes or [])
@@ -199,20 +190,15 @@ def read_end(
 
 
 def read_output(client: ServiceClient, execution_id: str, wanted: WantedOutput) -> dict[str, Any]:
-    """Read the output of a node of any execution, whoever started it, as :func:`_output` returns it."""
     return _output(_whole(client, execution_id), wanted, headers=None)
 
 
 def no_output() -> dict[str, Any]:
-    """What :func:`read_output` returns for an execution that does not show its output."""
     return {"output": None, "output_items": None, "output_path": None}
 
 
 def read_to_show(client: ServiceClient, execution_id: str) -> Execution | None:
-    """Read an execution with its data, to show its nodes; None if it cannot be read, or if the data is large.
-
-    Nothing depends on it, so there is only one try.
-    """
+    """Read an execution with its data, in one try; None if it cannot be read, or if the data is large."""
     config = client.transport.config
     try:
         return read_small(config, execution_id, MAX_SHOWN_MIB)
@@ -240,7 +226,6 @@ def _whole(client: ServiceClient, execution_id: str) -> Execution | None:
 
 
 def read_whole(client: Resources, execution_id: str) -> Execution:
-    """Read an execution with its data, as soon as that is complete."""
     execution = with_data(client, execution_id)
     for _ in range(MAX_OUTPUT_READS - 1):
         # With SQLite, version 1 of the service shows the end of an execution before the data of its last nodes.
@@ -252,11 +237,7 @@ def read_whole(client: Resources, execution_id: str) -> Execution:
 
 
 def _output(execution: Execution | None, wanted: WantedOutput, headers: MakeHeaders | None) -> dict[str, Any]:
-    """Return the output of a node: ``{"output", "output_items", "output_path"}``.
-
-    ``output`` contains the items, unless they are hidden or too large; ``output_items`` is their total number, and
-    ``output_path`` is the file that contains them if they were too large.
-    """
+    """Return the output of a node, in a file if it is too large; ``output_items`` also counts what is left out."""
     if execution is None:
         return no_output()
     node = last_node(execution) if wanted.node is None else wanted.node
@@ -315,5 +296,4 @@ def _without_secrets(items: list[Any], headers: MakeHeaders) -> list[Any]:
 
 
 def _secrets(sent: Mapping[str, str]) -> dict[str, list[str]]:
-    """List the secrets that a call carried, by name of the header."""
     return {**{name: secrets_in(value) for name, value in sent.items()}, RUN_KEY_HEADER: [], RUN_KEY_FIELD: []}

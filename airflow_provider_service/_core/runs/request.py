@@ -43,8 +43,6 @@ _EVENT_TYPE = re.compile(r"Trigger$|\.(emailReadImap|interval)$")
 
 
 class Trigger(NamedTuple):
-    """A node that can begin a run of its workflow."""
-
     node: str
     kind: Kind
     #: The first HTTP method that a webhook accepts.
@@ -93,13 +91,11 @@ class RunRequest:
 
     @property
     def keeps_executions(self) -> bool:
-        """Whether the settings say that the executions can still be read after they have ended."""
         if self.mode == "manual":
             return (self.workflow.settings or {}).get("saveManualExecutions") is not False
         return self.workflow.keeps_executions
 
     def make_active(self, client: Resources) -> None:
-        """Activate the workflow if it is not active."""
         self.refuse_unusable()
         if self.workflow.active:
             return
@@ -117,7 +113,6 @@ class RunRequest:
         )
 
     def refuse_unusable(self, *, may_be_inactive: bool = False) -> None:
-        """Refuse an archived workflow, and an inactive one that must not be activated."""
         require(not self.workflow.is_archived, f"{self.label} is archived; nothing was started")
         require(
             self.workflow.active or self.activate or may_be_inactive,
@@ -126,7 +121,6 @@ class RunRequest:
         )
 
     def triggers(self, kinds: Collection[Kind]) -> list[Trigger]:
-        """Return the triggers of these kinds, or only the one that ``trigger_node`` names."""
         triggers = [trigger for trigger in self.all_triggers() if trigger.kind in kinds]
         return [trigger for trigger in triggers if self.trigger_node in (None, trigger.node)]
 
@@ -137,7 +131,6 @@ class RunRequest:
         return [trigger for trigger in dict.fromkeys(_triggers_among(nodes)) if trigger.kind in kinds]
 
     def missing_trigger_message(self, kinds: Collection[Kind]) -> str:
-        """A clause for messages that says that no trigger is of these kinds, and lists the triggers that exist."""
         named = "" if self.trigger_node is None else f" named {self.trigger_node!r}"
         others = [f"{trigger.node!r} ({trigger.kind})" for trigger in self.all_triggers()] + self._events()
         return f"it has no {' or '.join(sorted(kinds))} trigger{named}; its triggers: {', '.join(others) or 'none'}"
@@ -162,7 +155,6 @@ class RunRequest:
         return [f"{name!r} ({kind})" for name, kind in types if _EVENT_TYPE.search(kind) and kind not in _KIND_OF_TYPE]
 
     def single_trigger(self, kinds: Collection[Kind]) -> Trigger:
-        """Return the single trigger of these kinds, which begins the run."""
         triggers = self.triggers(kinds)
         require(triggers, f"{self.label}: {self.missing_trigger_message(kinds)}; nothing was started")
         names = ", ".join(repr(trigger.node) for trigger in triggers)
@@ -192,7 +184,6 @@ def _triggers_among(nodes: Iterable[Mapping[str, Any]]) -> list[Trigger]:
 
 
 def _is_structure(text: str) -> bool:
-    """Whether a text is a mapping or a list, as JSON or as Python represents it."""
     for read in (json.loads, ast.literal_eval):
         with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
             return isinstance(read(text.strip()), (dict, list))

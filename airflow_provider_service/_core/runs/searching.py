@@ -78,10 +78,7 @@ IsOlder = Callable[["Execution"], bool]
 def answer_or_found(
     send: Callable[[], T], search: LookMeanwhile, stopped: threading.Event, *, at_once: bool = False
 ) -> tuple[T | None, str | None]:
-    """Send a call and wait for its answer, or for the search to find what it started, whichever comes first.
-
-    The search ends early once the call is answered. It raises if it is refused for good, as the run is then in doubt.
-    """
+    """Send a call, and wait for its answer or for the search to find what it started, whichever comes first."""
     if stopped.is_set():
         raise errors.ServiceTaskKilledError("the task was killed before it started anything")
     # An open call must not hold a worker that defers.
@@ -109,10 +106,7 @@ def never() -> bool:
 
 
 def search_for(search: Callable[[], T | None], seconds: float, stopped: threading.Event) -> T | None:
-    """Search repeatedly for a number of seconds, and once more at the end. Return what was found, or None.
-
-    An execution can move between the lists while one search reads them, so a single search proves nothing.
-    """
+    """Search repeatedly for a number of seconds, and once more at the end."""
     deadline = clock().monotonic() + seconds
     pause = min(0.1, seconds / 2)
     while True:
@@ -147,8 +141,6 @@ class FoundRun(NamedTuple):
 
 
 class EarlierRuns(NamedTuple):
-    """What a search for the executions of a task run has found."""
-
     #: Newest first, back to the execution of the previous attempt.
     found: list[FoundRun]
     #: Others that may be its own: they hide what started them, and have not failed.
@@ -173,7 +165,6 @@ class EarlierRuns(NamedTuple):
         return next((run.execution.id for run in self.found if run.attempt == key.attempt), None)
 
     def resumable(self, key: RunKey) -> FoundRun | None:
-        """Return the newest execution that this attempt may resume."""
         return next((run for run in self.found if key.may_resume(run.attempt, run.execution.status)), None)
 
     def failed(self, key: RunKey) -> str | None:
@@ -191,14 +182,11 @@ class EarlierRuns(NamedTuple):
 
 
 class StartingCall(NamedTuple):
-    """What an execution shows about the call that started it."""
-
     #: The key that the call carried, if a task made it.
     tag: RunKey | None
     is_shown: bool
 
     def carries(self, key: RunKey) -> bool:
-        """Whether the call was made by exactly the attempt with this key."""
         return self.tag is not None and self.tag.header == key.header
 
 
@@ -219,7 +207,6 @@ KEY_IN_HEADERS = KeyLocation(RUN_KEY_HEADER.lower(), "webhook", "headers")
 
 
 def starting_call(execution: Execution, location: KeyLocation = KEY_IN_HEADERS) -> StartingCall:
-    """Read from the data of an execution which call started it."""
     parts: Iterator[Any] = starting_items(execution)
     if location.part is not None:
         parts = (item.get(location.part) for item in parts)
@@ -236,18 +223,11 @@ class Search(Protocol):
         """Find the execution that the call of this attempt has made; ends once the call is answered."""
 
     def earlier(self, client: ServiceClient, key: RunKey, *, exhaustive: bool = False) -> EarlierRuns:
-        """Find the executions of this attempt and of earlier ones.
-
-        An exhaustive search looks longer for executions that wait for a worker, before it says that there is none.
-        """
+        """An exhaustive search looks longer for executions that wait for a worker before it says that there is none."""
 
 
 class RunSearch:
-    """Searches a workflow for the executions that carry a run key.
-
-    By our clock, no call was made before ``since``; None if that is unknown. ``are_runs`` says that the executions are
-    the runs, and not those that start the runs.
-    """
+    """By our clock, no call was made before ``since``, if known. Unless ``are_runs``, the executions start the runs."""
 
     def __init__(
         self,
@@ -264,18 +244,13 @@ class RunSearch:
         self._queued = QueuedExecutions(workflow_id)
 
     def made_by(self, client: ServiceClient, key: RunKey, is_answered: IsAnswered = never) -> str | None:
-        """Find the execution that the call of this attempt has made; ends once the call is answered."""
         listed = list_back(client, self._workflow_id, began_before(client, self._since))
         executions = takewhile(lambda _: not is_answered(), chain(listed, self._queued.read(client)))
         own = (execution for execution in executions if self._starting_call(client, execution).carries(key))
         return next((execution.id for execution in own), None)
 
     def earlier(self, client: ServiceClient, key: RunKey, *, exhaustive: bool = False) -> EarlierRuns:
-        """Find the executions of earlier attempts, newest first.
-
-        The search ends at an execution of the previous attempt, which had itself searched for older ones. If the
-        DAG run was cleared, the search also finds older executions that have not ended.
-        """
+        """The search ends at an execution of the previous attempt, which had itself searched for older ones."""
         found: list[FoundRun] = []
         unreadable: list[Execution] = []
         is_older = began_before(client, self._since, by_another_clock=bool(key.start))  # when the DAG run began
@@ -320,11 +295,7 @@ def read_again(client: ServiceClient, execution_id: str) -> Execution:
 
 
 def find_earlier_runs(client: ServiceClient, search: Search, key: RunKey, stopped: threading.Event) -> EarlierRuns:
-    """Find the executions that the attempts of a task run have started.
-
-    If there is none of the previous attempt, searches again after a while, because that attempt may have been killed
-    while its call was on its way.
-    """
+    """Search again if none is of the previous attempt, which may have been killed while its call was on its way."""
     runs = search.earlier(client, key)
     if runs.is_complete(key):
         return runs
@@ -334,37 +305,28 @@ def find_earlier_runs(client: ServiceClient, search: Search, key: RunKey, stoppe
 
 
 def search_again(look: Callable[[], EarlierRuns], before: EarlierRuns) -> EarlierRuns:
-    """Search again, and once more if an execution is missing that was found before.
-
-    An execution can move between the lists while a search reads them, so a single search proves nothing.
-    """
+    """Search again, and once more if an execution is missing that was found before."""
     again = look()
     return again if before.ids <= again.ids else look()
 
 
 def list_back(client: ServiceClient, workflow_id: str, is_older: IsOlder) -> Iterator[Execution]:
-    """List the executions of a workflow, each once, back to the first that is too old.
-
-    Running executions are only in a list of their own, so several lists are read, each newest first. An execution that
-    begins or ends between two of these reads can be missing from both lists: search twice before concluding that there
-    is none.
-    """
+    """List executions, each once, back to the first that is too old. One that moves meanwhile may be missing."""
     return _each_once(chain(*_lists(client, workflow_id, is_older)))
 
 
 def began_before(client: ServiceClient, since: datetime | None, *, by_another_clock: bool = False) -> IsOlder:
     """Return a condition on executions: whether one, and therefore every older one, began before a time by our clock.
 
-    Without a time, none did. The offset of the service's clock is known only after the service has answered, so the
-    condition reads it. If the time was taken by another clock of Airflow and ours is behind that, the service's only
-    seems to be ahead, so the time is never moved forward.
+    If another clock of Airflow took the time and ours is behind that, the service's only seems to be ahead, so the time
+    is never moved forward.
     """
 
     def is_older(execution: Execution) -> bool:
         if since is None or execution.started_at is None:
             return False
         started = execution.started_at
-        offset = client.transport.clock_offset or timedelta()
+        offset = client.transport.clock_offset or timedelta()  # known once the service has answered
         bound = since + (min(offset, timedelta()) if by_another_clock else offset)
         return (started if started.tzinfo else started.replace(tzinfo=UTC)) < bound
 
@@ -374,7 +336,6 @@ def began_before(client: ServiceClient, since: datetime | None, *, by_another_cl
 def _lists(
     client: ServiceClient, workflow_id: str, is_older: IsOlder, *, and_all_active: bool = False
 ) -> list[Iterator[Execution]]:
-    """Return the lists to read, each newest first."""
     bounds: dict[ExecutionStatus | None, IsOlder] = {"running": is_older}
     if and_all_active:
         bounds = dict.fromkeys(ACTIVE_STATUSES, began_before(client, None))
@@ -419,7 +380,7 @@ class QueuedExecutions:
         self._absent: set[int] = set()
 
     def read(self, client: ServiceClient, *, exhaustive: bool = False) -> Iterator[Execution]:
-        """Read these executions, newest first: first two lists, and then the ids that the lists leave out.
+        """Read two lists, and then the ids that they leave out, newest first.
 
         The newest executions may have been deleted or not kept. So an exhaustive search ends only after twice as many
         consecutive ids without an execution as the widest gap in the list, which costs up to 200 reads.

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 def find_retry(original: Execution, client: ServiceClient, attempt: Attempt, stopped: threading.Event) -> str | None:
-    """Find the newest retry that an earlier attempt requested, unless that has failed; return its id.
+    """Find the newest retry that an earlier attempt requested, unless that has failed.
 
-    The retry began after the first attempt, or is still active from before the task or the DAG run was cleared. The
-    search lasts long enough for a call that was on its way when its attempt was killed.
+    It began after the first attempt, or is still active from before the task or the DAG run was cleared. The search
+    lasts long enough for a call that was on its way when its attempt was killed.
     """
     key = attempt.key
     is_older = began_before(client, attempt.since, by_another_clock=attempt.is_counted)
@@ -64,7 +64,6 @@ def _newest_before_clear(attempt: Attempt, newest_first: Sequence[Execution]) ->
 
 
 def refuse_retry(original: Execution, client: ServiceClient, attempt: Attempt) -> None:
-    """Refuse what might be a second retry, and the retry of an execution that has not ended."""
     if not attempt.is_first and attempt.may_have_started_unseen and not _are_kept(client, original):
         raise errors.ServiceRunInDoubtError(
             f"an earlier attempt may have retried execution {original.id}, whose workflow does not keep all its "
@@ -86,7 +85,6 @@ class RetrySearch:
         self._queued = QueuedExecutions(self._workflow_id, after=original.number)
 
     def read(self, client: ServiceClient, *, exhaustive: bool = False) -> Iterator[Execution]:
-        """Read these executions: those in the lists first, then those that wait for a worker."""
         listed = list_back(client, self._workflow_id, lambda execution: execution.number <= self._original.number)
         queued = self._queued.read(client, exhaustive=exhaustive)
         return (execution for execution in chain(listed, queued) if str(execution.retry_of) == self._original.id)
@@ -138,7 +136,6 @@ class RetryStarter:
         return answer.id if answer is not None else str(retry_id)
 
     def find(self, client: ServiceClient, *, exhaustive: bool = False) -> str | None:
-        """Find the execution that this attempt has started, if the service shows it."""
         retries = self._retries.read(client, exhaustive=exhaustive)
         return next((retry.id for retry in retries if retry.id not in self._earlier), None)
 

@@ -51,7 +51,6 @@ class PollOutcome:
     final: bool = False
 
     def to_event(self) -> dict[str, Any]:
-        """The outcome as the payload of a trigger event."""
         return asdict(self)
 
     @classmethod
@@ -62,7 +61,6 @@ class PollOutcome:
         return cls("unreadable", "the trigger sent an event of an unknown shape")
 
     def settle(self, *, soft_fail: bool, never_fail: bool) -> dict[str, Any]:
-        """End a waiting task according to the outcome, as :func:`settle` does; return the result if it was met."""
         if self.verdict == "met" and self.result is not None:
             log.info("%s", self.message)
             return self.result
@@ -72,14 +70,11 @@ class PollOutcome:
 
 
 def unreadable(subject: str, error: Exception) -> PollOutcome:
-    """The outcome of a wait whose subject cannot be read."""
     final = isinstance(error, ServiceError) and error.final
     return PollOutcome("unreadable", f"{subject} could not be read: {error}", final=final)
 
 
 class PollWatch:
-    """Polls, and tolerates faults for some seconds."""
-
     def __init__(self, check: Check, timeout: float, fault_tolerance: float) -> None:
         self._check, self._timeout = check, timeout
         self._faults = FaultTolerance(check.subject, fault_tolerance)

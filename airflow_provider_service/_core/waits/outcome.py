@@ -50,7 +50,6 @@ class Outcome(NamedTuple):
     is_overdue: bool = False
 
     def to_event(self) -> dict[str, Any]:
-        """The outcome as the payload of a trigger event."""
         return self._asdict()
 
     @classmethod
@@ -61,7 +60,6 @@ class Outcome(NamedTuple):
         return cls("unknown", "unobservable", "the trigger sent an event of an unknown shape")
 
     def push_times(self, context: Context, workflow_name: str | None = None) -> None:
-        """Let the pages know when the execution began and ended, if that was seen."""
         if self.started_at:
             times = {"started_at": self.started_at, "stopped_at": self.stopped_at}
             push_execution(context, self.execution_id, **times, workflow_name=workflow_name)
@@ -79,7 +77,6 @@ def broken(execution_id: str, error: Exception) -> Outcome:
 
 
 def started(base_url: str, workflow_id: str, execution_id: str) -> dict[str, Any]:
-    """Return the result of a task that does not wait for the execution that it has started."""
     url = execution_url(base_url, workflow_id, execution_id)
     return Outcome(execution_id, "succeeded", "", workflow_id=workflow_id, url=url).to_xcom(only_ids=True)
 
@@ -91,16 +88,11 @@ def not_kept(error: ServiceRunNotKeptError) -> Outcome:
 
 
 def message_of_end(execution_id: str, status: str | None) -> str:
-    """The message about an execution that has ended, without any explanation."""
     return f"execution {execution_id} ended with status '{status}'"
 
 
 def judge(execution: Execution, base_url: str) -> Outcome | None:
-    """Decide whether an execution has ended, and how; None while it has not.
-
-    Only the status ``success`` succeeds. If this version does not know the status, the wait continues until its
-    deadline.
-    """
+    """Decide whether an execution has ended, and how; one with an unknown status has not."""
     if execution.status not in ENDED_STATUSES:
         if execution.status not in ACTIVE_STATUSES:
             log.warning("Execution %s has the unknown status %r; still waiting", execution.id, execution.status)
@@ -123,8 +115,7 @@ def settle(
 ) -> dict[str, Any]:
     """End a waiting task according to its outcome; return what it returns if the execution succeeded.
 
-    With ``soft_fail``, it is skipped if the execution failed, vanished or did not end in time; with ``never_fail``,
-    whatever happened. ``retry_helps`` says that another attempt starts another execution, and does not find this one.
+    ``retry_helps`` says that another attempt starts another execution, and does not find this one.
     """
     from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSensorTimeout, AirflowSkipException
 

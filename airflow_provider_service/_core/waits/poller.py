@@ -71,7 +71,6 @@ _configs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Task[Se
 
 
 async def poller_of(service_conn_id: str, interval: float) -> Poller:
-    """Return the poller of the running event loop for the current settings of a connection, or create one."""
     config = await shared_config_for(service_conn_id)
     pollers = _pollers.setdefault(asyncio.get_running_loop(), [])
     for poller in pollers:
@@ -107,14 +106,12 @@ class Waiter(Watch):
         self._context = copy_context()
 
     def saw_active(self) -> None:
-        """Record in the context of the wait that its execution was seen and has not ended."""
         if self.in_trouble:
             self._context.copy().run(super().saw_active)
 
     def poll_failed(
         self, error: Exception, *, is_quiet: bool = False, others_succeeded_at: float = -math.inf
     ) -> Outcome | None:
-        """Record a failed poll in the context of the wait."""
         failed = partial(super().poll_failed, error, is_quiet=is_quiet, others_succeeded_at=others_succeeded_at)
         return self._context.copy().run(failed)
 
@@ -129,7 +126,6 @@ class Waiter(Watch):
             self.future.set_result(outcome)
 
     def end_overdue(self) -> None:
-        """End the wait at its deadline, unless the last poll has already ended it."""
         self.end(self.timed_out())
 
     @contextmanager
@@ -171,7 +167,6 @@ class Poller:
         self._moved: dict[str, bool] = {}
 
     def join(self, waiter: Waiter) -> None:
-        """Serve a wait until it leaves; its future yields its outcome."""
         self._waits.add(waiter)
         if self._task is None:
             # The task must not run in the context of the trigger that happens to come first.
@@ -203,7 +198,6 @@ class Poller:
             self._retrying_client.close()
 
     async def _guarded(self, step: Awaitable[None]) -> None:
-        """Keep an error from ending the poller: nobody awaits its task, so every wait would hang."""
         try:
             await step
         except Exception:
@@ -211,7 +205,6 @@ class Poller:
             await asyncio.sleep(max(self.interval, LEAST_POLL_SECONDS))  # the clock may be what failed
 
     async def _poll(self) -> None:
-        """Make a round, and pause until the next one."""
         started = clock().monotonic()
         with self._statistics.poll():
             self._moved.clear()
@@ -463,14 +456,12 @@ class Reads:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __bool__(self) -> bool:
-        """Whether any read is open."""
         return bool(self._tasks)
 
     def is_open(self, waiter: Waiter) -> bool:
         return waiter in self._lane.open or waiter in self._slow_lane.open
 
     def add(self, waiter: Waiter, *, first: bool = False) -> None:
-        """Queue the read of a waiter, unless it is already queued or open."""
         if self.is_open(waiter):
             return
         lane = self._slow_lane if waiter.is_slow and not first else self._lane

@@ -96,10 +96,7 @@ def ask(ti: Any, attempt: Attempt | None = None) -> TaskNow:
 
 
 def decide(now: TaskNow, execution_id: str | None, *, attempts_left: bool | None = None) -> Decision:
-    """Decide whether an execution is stopped, which is None if the asking attempt has started none yet.
-
-    ``attempts_left`` says whether Airflow will try the task again; None in a triggerer, whose end ends no attempt.
-    """
+    """``attempts_left``: whether Airflow will try the task again; None in a triggerer, whose end ends no attempt."""
     if now.state in _OVER:
         return Decision(True, f"Airflow says that the task is '{now.state}'")
     # After the task was cleared, a new attempt may have begun. Usually it resumes the execution, but not always.
@@ -116,10 +113,7 @@ def undecided(error: BaseException, *, attempts_left: bool) -> Decision:
 
 
 async def was_killed(ti: TaskInstance | None, execution_id: str, *, is_again: bool = False) -> bool:
-    """Ask Airflow, in a triggerer, whether the execution of a deferred task must be stopped.
-
-    When in doubt, and when Airflow cannot be asked, the answer is no.
-    """
+    """Ask Airflow, in a triggerer; when in doubt, and when Airflow cannot be asked, the answer is no."""
     if ti is None:
         log.error("Execution %s is not stopped, because its trigger belongs to no task", execution_id)
         return False
@@ -209,10 +203,8 @@ class EndingTask:
 
 
 def _interrupts_a_request() -> bool:
-    """Whether the signal interrupted a request of this thread to its supervisor, which answers one at a time.
-
-    Airflow has no public way to know that, so the stack is searched for the module that sends the requests.
-    """
+    """Whether the signal interrupted a request to the supervisor, which answers one at a time."""
+    # Airflow has no public way to know that.
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         if frame.f_globals.get("__name__") == "airflow.sdk.execution_time.comms":
@@ -237,10 +229,7 @@ def in_a_hurry(config: ServiceConfig) -> ServiceConfig:
 
 
 def stop_execution(config: ServiceConfig, execution_id: str, *, workflow_id: str | None = None) -> Fate:
-    """Stop an execution, and return what became of it.
-
-    Its workflow is given if the server may be another one than before. Then the execution is read first.
-    """
+    """The workflow is given if the server may be another one than before; then the execution is read first."""
     try:
         return try_to_stop(config, execution_id, workflow_id=workflow_id)
     except errors.ServiceApiError as error:

@@ -76,11 +76,9 @@ class Wait:
 
     @property
     def seconds_left(self) -> float:
-        """Seconds until the deadline; 0 if it has passed."""
         return max(self.deadline - clock().now(), 0.0)
 
     def may_be_of(self, workflow_id: str | None) -> bool:
-        """Whether an execution of a workflow may be the one of this wait."""
         return workflow_id is None or self.expected_workflow_id in (None, workflow_id)
 
     def to_arguments(self) -> dict[str, Any]:
@@ -146,7 +144,6 @@ class Watch(Wait):
         return self._faults.pause(interval) if self._faults else interval
 
     def poll(self, client: ServiceClient) -> Outcome | None:
-        """Read the execution and judge it; None while the wait continues."""
         outcome = self.read(client)
         return self.timed_out() if outcome is None and not self.seconds_left else outcome
 
@@ -179,7 +176,6 @@ class Watch(Wait):
         return explained(client.transport.config, outcome) if outcome and self.explains else outcome
 
     def saw_active(self) -> None:
-        """Record that the execution was seen and has not ended."""
         if self._faults:
             self._faults.succeeded()
         self._faults = None
@@ -240,7 +236,6 @@ class FaultTolerance:
     """Tolerates failed polls until they have failed both ``MIN_FAILURES`` times in a row and for some seconds.
 
     A refused key or request is not temporary, and is not tolerated at all. Without a limit in seconds, any failure is.
-    The log gets one line when polls begin to fail, and one when they work again.
     """
 
     __slots__ = ("_doing", "_failing_since", "_failures", "_is_logged", "_next", "_seconds", "_subject", "last_error")
@@ -264,18 +259,13 @@ class FaultTolerance:
         return max(min(interval, FAULT_PAUSE_SECONDS), self.asked_pause)
 
     def succeeded(self) -> None:
-        """Record a poll that succeeded."""
         if self._is_logged:
             seconds = clock().monotonic() - self._failing_since
             log.info("%s %s works again, after %.0f s", self._doing, self._subject, seconds)
         self._failures, self._is_logged, self.last_error = 0, False, None
 
     def tolerates(self, error: Exception, *, is_quiet: bool = False, others_succeeded_at: float = -math.inf) -> bool:
-        """Record a failed poll, and return whether the wait goes on.
-
-        A first failure is not logged if it ``is_quiet``. If others succeeded since this one began to fail, it begins
-        anew.
-        """
+        """Record a failed poll; if others succeeded since they began to fail, the count begins anew."""
         now = clock().monotonic()
         self._next = now + min(getattr(error, "retry_after", None) or 0.0, MAX_ASKED_SECONDS)
         if not self._failures or others_succeeded_at > self._failing_since:
@@ -346,7 +336,6 @@ class PollStatistics:
 
     @contextmanager
     def poll(self) -> Iterator[None]:
-        """Report one poll, and the requests since the previous one."""
         began = clock().monotonic()
         try:
             yield

@@ -113,7 +113,6 @@ class BridgeStartMethod(StartMethod):
         return find_earlier_runs(self.client, search, self.attempt.key, self.stopped)
 
     def prepare(self) -> None:
-        """Check the payload, install the bridge if there is none, and activate the workflow if necessary."""
         request = self.request
         request.refuse_rendered_text()
         self._items = _items(request.payload)
@@ -151,7 +150,6 @@ class BridgeStartMethod(StartMethod):
         )
 
     def started_by(self, answer: WebhookAnswer) -> str | None:
-        """Find the execution that the call has started; None if the workflow cannot be started yet."""
         execution_id = answer.execution_id
         if execution_id is None:
             raise errors.ServiceRunInDoubtError(
@@ -208,7 +206,6 @@ def _starts_drafts(workflow: Workflow) -> bool:
 
 
 def _items(payload: Any) -> list[Any]:
-    """Return the input items of a workflow: a mapping is one item, and None an empty one."""
     if payload is None:
         return [{}]
     if isinstance(payload, Mapping):
@@ -223,21 +220,17 @@ def _items(payload: Any) -> list[Any]:
 
 
 class BridgeSearch:
-    """Searches bridges for the calls of a task run, and finds what they have started."""
-
     def __init__(self, bridges: Iterable[str], children: Children, since: datetime | None) -> None:
         self._searches = [RunSearch(bridge, since, are_runs=False) for bridge in bridges]
         self._children = children
 
     def made_by(self, client: ServiceClient, key: RunKey, is_answered: IsAnswered = never) -> str | None:
-        """Find the execution that the call of this attempt has started."""
         called = (search.made_by(client, key, is_answered) for search in self._searches)
         execution_id = next(filter(None, called), None)
         started = None if execution_id is None else self._children.started_by(client, execution_id)
         return started.execution_id if started else None
 
     def earlier(self, client: ServiceClient, key: RunKey, *, exhaustive: bool = False) -> EarlierRuns:
-        """Find the executions that this attempt and earlier ones have started."""
         found: dict[str, FoundRun] = {}
         unreadable: list[Execution] = []
         for search in self._searches:
@@ -276,8 +269,6 @@ def _read(client: ServiceClient, execution_id: str) -> Execution:
 
 
 class Started(NamedTuple):
-    """What an execution of the bridge has started."""
-
     execution_id: str | None
     #: Why there is none; it names a node only if the service refused to start one.
     failure: Failure | None = None
@@ -323,10 +314,7 @@ class Children:
         return search() if started is None and execution_id in self._ended_since else started
 
     def _starts_nothing_more(self, client: ServiceClient, execution: Execution) -> bool:
-        """Whether an execution of the bridge ended so long ago that anything it started is visible.
-
-        A busy server was seen to start a workflow 0.6 s after the end that a canceled execution shows.
-        """
+        """A busy server was seen to start a workflow 0.6 s after the end that a canceled execution shows."""
         if execution.status == "success" or not self._are_kept:
             return False
         stopped_at = execution.stopped_at
@@ -346,7 +334,6 @@ class Children:
                     yield execution, parent
 
     def _of_parent(self, client: ServiceClient, parent: Execution) -> str | None:
-        """Find the execution that names this parent, among those that were created after the parent."""
         later = list_back(client, self._workflow_id, lambda execution: execution.number < parent.number)
         return next((execution.id for execution in later if self._parent(client, execution) == parent.id), None)
 

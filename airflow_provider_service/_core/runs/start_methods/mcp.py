@@ -69,8 +69,6 @@ _STARTED_IN: Mapping[Mode, frozenset[Kind]] = {
 
 
 class McpStartMethod(StartMethod):
-    """The service's MCP endpoint."""
-
     name = "mcp"
     # Set by ``prepare``: the node that begins the run, and the data that the call passes to it.
     _trigger_node: str
@@ -100,7 +98,6 @@ class McpStartMethod(StartMethod):
         return self.request.keeps_executions
 
     def earlier(self) -> EarlierRuns:
-        """Find the executions that earlier attempts have started, from whichever trigger."""
         attempt, triggers = self.attempt, self._triggers_ever()
         by_key = {_CALLS[trigger.kind][0]: self._search_by_key(trigger, attempt.since) for trigger in triggers}
         searches = [search for search in by_key.values() if search is not None]
@@ -115,7 +112,6 @@ class McpStartMethod(StartMethod):
         )
 
     def prepare(self) -> None:
-        """Check the call, make the workflow available in MCP, and activate it if necessary."""
         request, client = self.request, self.client
         trigger = request.single_trigger(_STARTED_IN[request.mode])
         if trigger.kind != "chat":
@@ -205,7 +201,6 @@ class McpStartMethod(StartMethod):
 
 
 def _inputs(trigger: Trigger, payload: Any, key: RunKey) -> dict[str, Any] | None:
-    """Return the data that the call passes to a trigger."""
     if trigger.kind == "chat":
         require(isinstance(payload, str), f"a chat takes text as payload, not {shown(payload)}; nothing was started")
         return {"chatInput": payload}
@@ -246,10 +241,10 @@ def _make_available(request: RunRequest, client: ServiceClient) -> None:
 
 
 class KeylessSearch:
-    """Searches a workflow for executions that a task run may have started through MCP. None is certainly its own.
+    """Searches for executions that a task run may have started through MCP; none is certainly its own.
 
     The service pins the data that a call passes to the trigger's node, which distinguishes these runs from those that
-    the node begins by itself. Failed executions are left out by default, because another may be started after them.
+    the node begins by itself. Failed ones are left out by default, because another may be started after them.
     """
 
     def __init__(
@@ -263,7 +258,6 @@ class KeylessSearch:
         return None
 
     def earlier(self, client: ServiceClient, key: RunKey, *, exhaustive: bool = False) -> EarlierRuns:
-        """Find the executions that this attempt or an earlier one may have started."""
         listed = list_back(client, self._workflow_id, self._is_older)
         queued = QueuedExecutions(self._workflow_id).read(client, exhaustive=exhaustive)
         unreadable = [
@@ -287,7 +281,6 @@ class KeylessSearch:
 
 
 def _made_until(number: int) -> IsOlder:
-    """Return a condition on executions: whether the number is at most this one."""
     return lambda execution: execution.number <= number
 
 

@@ -34,11 +34,7 @@ MAX_PAUSE_BEFORE_CALL = 60.0
 
 
 class StartMethod(ABC):
-    """A start method, for one attempt to run a workflow.
-
-    An attempt asks ``reason_unavailable``, calls ``prepare``, and then ``start``. A later one asks
-    ``may_have_been_used``, and then ``earlier``.
-    """
+    """An attempt asks ``reason_unavailable``, calls ``prepare`` and ``start``; a later one first calls ``earlier``."""
 
     #: The value of ``start`` that chooses it.
     name: ClassVar[str]
@@ -90,10 +86,7 @@ class StartMethod(ABC):
 
     @abstractmethod
     def send(self) -> Any:
-        """Make the call, once, within the timeout of the start, after which the task has no time left.
-
-        Do not repeat a call that may have arrived: `is_refusal` sees only the last error.
-        """
+        """Make the call within the timeout, once if it may have arrived: ``is_refusal`` sees only the last error."""
 
     @abstractmethod
     def started_by(self, answer: Any) -> str | None:
@@ -130,29 +123,22 @@ class StartMethod(ABC):
         )
 
     def find(self, client: ServiceClient) -> str | None:
-        """Find the execution that this attempt has started, if the service shows it."""
         return self.search.made_by(client, self.attempt.key)
 
     def look_meanwhile(self, is_answered: IsAnswered = searching.never) -> str | None:
-        """Search for the execution while the call is still open."""
         if self._found_meanwhile is None:
             self._found_meanwhile = self.search.made_by(self.client, self.attempt.key, is_answered)
         return self._found_meanwhile
 
     def search_for(self, seconds: float) -> str | None:
-        """Search repeatedly for the execution that this attempt has started."""
         return searching.search_for(lambda: self.find(self.client), seconds, self.stopped)
 
     def search_as_next(self, *, exhaustive: bool = False) -> EarlierRuns:
-        """Search as the next attempt would: not only as far as an execution of the previous attempt.
-
-        This attempt's own execution can wait for a worker, and is then found only after all that the service lists.
-        """
+        """Search as the next attempt would, beyond the previous one's execution: its own may wait for a worker."""
         key = self.attempt.key
         return self.search.earlier(self.client, key._replace(attempt=key.attempt + 1), exhaustive=exhaustive)
 
     def search_exhaustively(self) -> EarlierRuns:
-        """Search exhaustively before concluding that there is no execution."""
         look = partial(self.search_as_next, exhaustive=self.is_kept)
         return search_again(look, look())
 

@@ -42,8 +42,6 @@ SHOWN_WITHIN_SECONDS = 0.1
 
 
 class WebhookStartMethod(StartMethod):
-    """The production webhook of the workflow."""
-
     name = "webhook"
     # Set by ``prepare``: the webhook, and the files that the call carries, by the name of their field.
     _trigger: WebhookTrigger
@@ -72,7 +70,6 @@ class WebhookStartMethod(StartMethod):
         return find_earlier_runs(self.client, search, self.attempt.key, self.stopped)
 
     def prepare(self) -> None:
-        """Check the call, and activate the workflow if necessary."""
         request = self.request
         request.refuse_rendered_text()
         self._trigger = trigger = self._find_trigger()
@@ -121,7 +118,6 @@ class WebhookStartMethod(StartMethod):
         return is_refusal(error)
 
     def started_by(self, answer: WebhookAnswer) -> str:
-        """Find the execution that the call has started: its answer names it, or a search finds it."""
         named = answer.execution_id
         claim = _Claim.FALSE if named is None else self._judge(named)
         if claim is _Claim.PROVEN:
@@ -161,7 +157,6 @@ class WebhookStartMethod(StartMethod):
         return _Claim.FALSE
 
     def _patience(self, claim: _Claim) -> float:
-        """Return the number of seconds to search for an execution that carries the key."""
         if claim is _Claim.LIKELY:
             return 0.0
         if claim is _Claim.DOUBTFUL:
