@@ -214,7 +214,7 @@ def _active(client: ServiceClient) -> Iterator[Execution]:
 def listed(
     client: ServiceClient, since: float, workflow_id: str | None = None, *, at_least: int = 1
 ) -> Iterator[Execution]:
-    """The executions after an id that do not run, and the next older one; ``at_least`` a page costs no request."""
+    """List ended executions down to the first one that is not newer than an id, but ``at_least`` so many."""
     for count, execution in enumerate(client.executions.list(workflow_id=workflow_id), 1):
         yield execution
         if execution.number <= since and count >= at_least:

@@ -60,7 +60,8 @@ class RunKey(NamedTuple):
         """Return the attempt of this task run that sent a key, 0 for one before the DAG run was cleared, or None."""
         if sent is None or sent.task != self.task:
             return None
-        # That time identifies the DAG run, even if the configuration of Airflow changes between two attempts.
+        # That time identifies the DAG run, even if the configuration of Airflow changes between two attempts. The
+        # deployment decides only if the time has changed.
         if sent.start == self.start:
             return sent.attempt
         return 0 if self.was_cleared and sent.deployment == self.deployment else None

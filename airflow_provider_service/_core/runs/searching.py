@@ -78,7 +78,10 @@ IsOlder = Callable[["Execution"], bool]
 def answer_or_found(
     send: Callable[[], T], search: LookMeanwhile, stopped: threading.Event, *, at_once: bool = False
 ) -> tuple[T | None, str | None]:
-    """Send a call, and wait for its answer or for the search to find what it started, whichever comes first."""
+    """Send a call, and wait for its answer or for the search to find what it started, whichever comes first.
+
+    The search ends early once the call is answered; a final refusal is raised.
+    """
     if stopped.is_set():
         raise errors.ServiceTaskKilledError("the task was killed before it started anything")
     # An open call must not hold a worker that defers.
