@@ -214,7 +214,10 @@ def _active(client: ServiceClient) -> Iterator[Execution]:
 def listed(
     client: ServiceClient, since: float, workflow_id: str | None = None, *, at_least: int = 1
 ) -> Iterator[Execution]:
-    """List ended executions down to the first one that is not newer than an id, but ``at_least`` so many."""
+    """The executions after an id, newest first, and the next older one; without those that are running.
+
+    ``at_least`` so many are listed even if they are older: the rest of a page costs no request.
+    """
     for count, execution in enumerate(client.executions.list(workflow_id=workflow_id), 1):
         yield execution
         if execution.number <= since and count >= at_least:
@@ -232,7 +235,10 @@ def is_of(execution: Execution, workflows: Workflows) -> bool:
 
 
 def read(client: ServiceClient, ids: Iterable[int], until: float = math.inf) -> Mapping[int, Execution | None]:
-    """Those that were not kept are None; those that cannot be read now, or by ``until`` (monotonic), are left out."""
+    """Read executions one by one. Those that were not kept are None; those that cannot be read now are left out.
+
+    No read begins after ``until``, a time of the monotonic clock.
+    """
     by_id: dict[int, Execution | None] = {}
     for execution_id in ids:
         if clock().monotonic() >= until:

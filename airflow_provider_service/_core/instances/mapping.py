@@ -31,7 +31,11 @@ _LEVELS = ("workflows", "nodes", "parameters")
 
 @dataclass(frozen=True)
 class InstanceMapping:
-    """Names in definitions or in a backup, with those in the target instance; what it lacks is the same in both."""
+    """The names of objects and the values of nodes that differ in the target instance.
+
+    Each field but ``values`` maps the names in definitions or in a backup to the names in that instance. Names that it
+    lacks are the same in both.
+    """
 
     credentials: Names = field(default_factory=dict)
     data_tables: Names = field(default_factory=dict)

@@ -82,20 +82,7 @@ def typed_filter(filter: Any, types: Mapping[str, str]) -> Any:
 
 def rounded_columns(given: Mapping[str, Any], typed: Mapping[str, Any], types: Mapping[str, str]) -> list[str]:
     """The columns of a row whose values the service stores less exactly than they were given."""
-    rounded = []
-    for name, value in given.items():
-        if value is None:
-            continue
-        if types[name] == "number" and not isinstance(value, float):
-            try:
-                is_rounded = Decimal(value) != Decimal(str(typed[name]))
-            except ArithmeticError:  # an exponent of more digits than any decimal has
-                is_rounded = True
-        else:
-            is_rounded = types[name] == "date" and is_finer_than_milliseconds(value)
-        if is_rounded:
-            rounded.append(name)
-    return rounded
+    return [name for name, value in given.items() if value is not None and _is_rounded(value, typed[name], types[name])]
 
 
 def _typed(value: Any, column_type: str, place: str, name: str) -> Any:
@@ -132,6 +119,15 @@ def _number(value: Any) -> int | float:
     if not math.isfinite(number):
         raise ValueError(value)
     return int(Decimal(repr(number))) if number.is_integer() and abs(number) < 1e21 else number
+
+
+def _is_rounded(given: Any, typed: Any, column_type: str) -> bool:
+    if column_type == "number":
+        try:
+            return not isinstance(given, float) and Decimal(given) != Decimal(str(typed))
+        except ArithmeticError:  # an exponent of more digits than any decimal has
+            return True
+    return column_type == "date" and is_finer_than_milliseconds(given)
 
 
 def is_finer_than_milliseconds(date: Any) -> bool:

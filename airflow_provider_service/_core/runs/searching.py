@@ -253,7 +253,11 @@ class RunSearch:
         return next((execution.id for execution in own), None)
 
     def earlier(self, client: ServiceClient, key: RunKey, *, exhaustive: bool = False) -> EarlierRuns:
-        """The search ends at an execution of the previous attempt, which had itself searched for older ones."""
+        """Find the executions of earlier attempts, newest first.
+
+        The search ends at an execution of the previous attempt, which had itself searched for older ones. If the
+        DAG run was cleared, the search also finds older executions that have not ended.
+        """
         found: list[FoundRun] = []
         unreadable: list[Execution] = []
         is_older = began_before(client, self._since, by_another_clock=bool(key.start))  # when the DAG run began
@@ -314,7 +318,12 @@ def search_again(look: Callable[[], EarlierRuns], before: EarlierRuns) -> Earlie
 
 
 def list_back(client: ServiceClient, workflow_id: str, is_older: IsOlder) -> Iterator[Execution]:
-    """List executions, each once, back to the first that is too old. One that moves meanwhile may be missing."""
+    """List the executions of a workflow, each once, back to the first that is too old.
+
+    Running executions are only in a list of their own, so several lists are read, each newest first. An execution that
+    begins or ends between two of these reads can be missing from both lists: search twice before concluding that there
+    is none.
+    """
     return _each_once(chain(*_lists(client, workflow_id, is_older)))
 
 

@@ -115,7 +115,8 @@ def settle(
 ) -> dict[str, Any]:
     """End a waiting task according to its outcome; return what it returns if the execution succeeded.
 
-    ``retry_helps`` says that another attempt starts another execution, and does not find this one.
+    With ``soft_fail``, it is skipped if the execution failed, vanished or did not end in time; with ``never_fail``,
+    whatever happened. ``retry_helps`` says that another attempt starts another execution, and does not find this one.
     """
     from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSensorTimeout, AirflowSkipException
 

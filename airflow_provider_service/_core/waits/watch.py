@@ -265,7 +265,11 @@ class FaultTolerance:
         self._failures, self._is_logged, self.last_error = 0, False, None
 
     def tolerates(self, error: Exception, *, is_quiet: bool = False, others_succeeded_at: float = -math.inf) -> bool:
-        """Record a failed poll; if others succeeded since they began to fail, the count begins anew."""
+        """Record a failed poll, and return whether the wait goes on.
+
+        A first failure is not logged if it ``is_quiet``. If others succeeded since this one began to fail, it begins
+        anew.
+        """
         now = clock().monotonic()
         self._next = now + min(getattr(error, "retry_after", None) or 0.0, MAX_ASKED_SECONDS)
         if not self._failures or others_succeeded_at > self._failing_since:

@@ -64,10 +64,11 @@ def follow_skip(fetch: Fetch, *, page_size: int, limit: int | None) -> Iterator[
 
 
 def follow_ids(fetch: Fetch, *, page_size: int, limit: int | None, filter: Any) -> Iterator[dict[str, Any]]:
-    """Yield rows by id, a page in memory; a cursor would miss rows if earlier ones were deleted meanwhile.
+    """Yield the rows of a data table by id, with one page in memory at a time; each page begins after the last id.
 
-    If a filter of the type ``"or"`` finds more than a page, its conditions are read side by side, as none can be added
-    to all of them; a page of each is in memory.
+    A cursor holds a number of rows to pass over. With it, rows would be missed if earlier ones were deleted meanwhile.
+    If a filter of the type ``"or"`` finds more than a page, its conditions are read side by side, because no condition
+    can be added to all of them; a page of each is in memory.
     """
 
     return _first(lambda size: _rows_after(0, fetch, size, filter), page_size, limit)

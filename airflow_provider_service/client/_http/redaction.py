@@ -58,9 +58,10 @@ SIGNED = r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+"
 
 
 def redacted(value: Any, secrets: Secrets, *, doubtful: Secrets | None = None, shapes: Collection[str] = ()) -> Any:
-    """Copy a JSON value with its secrets hidden, and everything under a secret's name; shapes are regular expressions.
+    """Copy a JSON value with its secrets hidden: wherever a secret occurs, and everything under a secret's name.
 
-    A value under the name of a doubtful secret is hidden only if it is one of these secrets, however short.
+    The names of doubtful secrets may also belong to something harmless: a value under such a name is hidden only if it
+    is one of these secrets, however short. Shapes are regular expressions of texts to hide.
     """
     names = frozenset(name.lower() for name in secrets)
     exact = {name.lower(): many for name, many in (doubtful or {}).items()}

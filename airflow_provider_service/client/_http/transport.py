@@ -99,13 +99,15 @@ class Transport:
         timeout: float | None = None,
         binary: bool = False,
     ) -> Any:
-        """Send a request to the API; ``repeatable`` is True by default for GET, PUT and DELETE.
+        """Send one API request, repeat it while that is safe and may help, and return the decoded answer.
 
-        :param path: path below the API root, with ``{}`` for each id.
+        :param path: path below the API root, with ``{}`` for each id, e.g. ``/workflows/{}/activate``.
         :param scope: scope that the operation needs, named when the key lacks it.
-        :param body: JSON body, or the text fields that go with ``files``.
-        :param timeout: seconds for each try; the last one begins before the ``retry_deadline``, and can end this much
-        later.
+        :param body: JSON body, or the text fields that go with ``files``, the parts of a multipart body.
+        :param repeatable: whether a second call does no harm; by default true for GET, PUT and DELETE.
+        :param timeout: seconds within which the whole answer of one try must arrive, instead of the connection's
+            setting. The last try begins before the connection's ``retry_deadline``, and can end this much later.
+        :param binary: return the bytes of the answer instead of decoding JSON.
         """
         if not (isinstance(method, str) and method.isascii() and method.isalpha()):
             raise ServiceInputError(f"{shown(method)} is not an HTTP method; nothing was sent")
@@ -142,7 +144,10 @@ class Transport:
     ) -> WebhookAnswer:
         """Call a production webhook, without the key; repeat the call only while nothing has run.
 
+        :param path: path of the webhook, as given in its node.
         :param payload: JSON body; query parameters if the method has no body; text fields if there are files.
+        :param stopped: set by the caller to stop further tries.
+        :param may_repeat: asked after a try that seems to have run nothing: whether it may be repeated.
         """
         _check_timeout(timeout)
         has_body = method not in METHODS_WITHOUT_BODY
@@ -241,9 +246,10 @@ def _retrying(
     may_repeat: Callable[[ServiceError], bool] | None = None,
     level: int = logging.WARNING,
 ) -> Retrying:
-    """Retry for some seconds, until the event is set, or until the caller does not allow it.
+    """Retry for some seconds from now, until the event is set, or until the caller does not allow it.
 
-    If the server asks for a pause longer than what is left, half of that is waited: it often accepts the next request.
+    If the server asks for a pause that is longer than what is left, half of that is waited: a server that refuses a
+    part of the requests often accepts the next one.
     """
     stopped, end = stopped or threading.Event(), clock().monotonic() + seconds
 
@@ -305,12 +311,11 @@ def _error_of(state: RetryCallState) -> BaseException | None:
 
 
 class ServerClock:
-    """The offset of the server's clock, from the ``Date`` header of its answers; some proxies set it by their own
-    clock.
+    """Learns the offset of the server's clock from the ``Date`` header of its answers.
 
-    A date counts whole seconds and was written between the request and its answer, so each answer gives a range.
-    Several narrow it down to a fraction of a second, and slow answers do no harm. When a clock is set, old values no
-    longer fit and are discarded.
+    A date counts whole seconds and was written at some time between the request and its answer, so each answer only
+    gives a range for the offset. Several answers together narrow it down to a fraction of a second, and slow answers do
+    no harm. When a clock is set, the old values no longer fit and are discarded.
     """
 
     def __init__(self) -> None:

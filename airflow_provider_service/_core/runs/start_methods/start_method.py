@@ -34,7 +34,11 @@ MAX_PAUSE_BEFORE_CALL = 60.0
 
 
 class StartMethod(ABC):
-    """An attempt asks ``reason_unavailable``, calls ``prepare`` and ``start``; a later one first calls ``earlier``."""
+    """A start method, for one attempt to run a workflow.
+
+    An attempt asks ``reason_unavailable``, calls ``prepare``, and then ``start``. A later one asks
+    ``may_have_been_used``, and then ``earlier``.
+    """
 
     #: The value of ``start`` that chooses it.
     name: ClassVar[str]
@@ -86,7 +90,10 @@ class StartMethod(ABC):
 
     @abstractmethod
     def send(self) -> Any:
-        """Make the call within the timeout, once if it may have arrived: ``is_refusal`` sees only the last error."""
+        """Make the call, once, within the timeout of the start, after which the task has no time left.
+
+        Do not repeat a call that may have arrived: `is_refusal` sees only the last error.
+        """
 
     @abstractmethod
     def started_by(self, answer: Any) -> str | None:
