@@ -88,7 +88,10 @@ _RECORD = (
     _flag("--archive-missing", "archive workflows that this name deployed before and that are missing now"),
     _flag("--allow-empty", "accept a source without workflows, with which --archive-missing archives all of them"),
 )
-_SOURCE = _option("source", nargs="+", help="folders, .json files, or addresses of object storage")
+_SOURCE = (
+    _option("source", nargs="+", help="folders, .json files, or addresses of object storage"),
+    _flag("--from-file-names", "give a workflow without a name the name of its file"),
+)
 _TARGET = (*_named("project"), *_named("folder", "parent-", "folder in which new workflows are created"))
 _SELECTION = (
     _option("--workflow-names", nargs="+", metavar="NAME", help="exact names of the workflows"),
@@ -107,14 +110,14 @@ COMMANDS = (
         "plan",
         "deploying",
         "show the changes that a deployment of workflow files would make",
-        (_SOURCE, *_TARGET, *_RECORD, _MAPPING, _ACTIVATE, _REPORT, _DETAILED),
+        (*_SOURCE, *_TARGET, *_RECORD, _MAPPING, _ACTIVATE, _REPORT, _DETAILED),
         _STATUSES_OF_PLANS,
     ),
     Command(
         "deploy",
         "deploying",
         "deploy workflow files: all of them, or none",
-        (_SOURCE, *_TARGET, *_RECORD, _MAPPING, _ACTIVATE, _REPORT, _YES),
+        (*_SOURCE, *_TARGET, *_RECORD, _MAPPING, _ACTIVATE, _REPORT, _YES),
     ),
     Command(
         "export",

@@ -54,7 +54,8 @@ def _deploy_files(screen: Screen, arguments: argparse.Namespace, *, preview: boo
     with connected(screen, arguments.conn_id, arguments.uri) as hook:
         project_id, folder_id = PROJECT.id_in(arguments, hook), PARENT_FOLDER.id_in(arguments, hook)
         target = DeploymentTarget(hook, project_id, folder_id, **record, mapping=mapping)
-        sources = lambda: read_source(arguments.source, allow_empty=arguments.allow_empty)  # noqa: E731
+        options = {"allow_empty": arguments.allow_empty, "from_file_names": arguments.from_file_names}
+        sources = lambda: read_source(arguments.source, **options)  # noqa: E731
         return _deploy(screen, arguments, target, sources, workflows_page(hook), preview=preview)
 
 

@@ -10,6 +10,7 @@ from airflow_provider_service.client.errors import ServiceError, ServiceNotOffer
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.client._client import Resources
 
 # The API does not report the version of the server, but the start page does, for the reports that browsers send.
 _REPORTING = re.compile(r'<meta name="n8n:config:sentry" content="([A-Za-z0-9+/=]{1,4000})"')
@@ -41,7 +42,7 @@ def check_connection(client: ServiceClient) -> ConnectionCheck:
     return ConnectionCheck(True, f"Connected to {base_url}; the key holds {len(scopes)} scopes", scopes)
 
 
-def server_version(client: ServiceClient) -> str | None:
+def server_version(client: Resources) -> str | None:
     """The version of the server, as its start page tells it: ``GET /``, without the key; None if it does not."""
     page = client.transport.page("/")
     reporting = _REPORTING.search(page.text) if page is not None and page.status_code == 200 else None

@@ -10,6 +10,8 @@ from airflow_provider_service.client._values import MAX_NESTING, is_too_deep
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.client.resources._workflows import Workflow, writable
 
+#: Ends the errors of this module.
+NOT_SENT = "; nothing was sent"
 _REQUIRED = ("name", "nodes", "connections")
 _IN_NODES: Mapping[str, type] = {"name": str, "type": str, "parameters": Mapping, "credentials": Mapping}
 _KINDS: Mapping[type, str] = {str: "text", list: "a list", Mapping: "a mapping"}
@@ -49,9 +51,9 @@ def parse_definition(definition: Any) -> Mapping[str, Any]:
         try:
             definition = json.loads(definition)
         except (ValueError, RecursionError) as error:
-            raise ServiceInputError(f"definition is text that is not JSON: {error}; nothing was sent") from None
+            raise ServiceInputError(f"definition is text that is not JSON: {error}{NOT_SENT}") from None
     if not isinstance(definition, Mapping):
-        raise ServiceInputError(f"definition must be a mapping, not {type(definition).__name__}; nothing was sent")
+        raise ServiceInputError(f"definition must be a mapping, not {type(definition).__name__}{NOT_SENT}")
     return definition
 
 
@@ -59,7 +61,7 @@ def read_definition(definition: Mapping[str, Any], what: str = "definition") -> 
     """Reduce an export to what defines the workflow: not its static data, where a running workflow keeps its state."""
     problem = problem_of(definition, what)
     if problem:
-        raise ServiceInputError(f"{problem}; nothing was sent")
+        raise ServiceInputError(f"{problem}{NOT_SENT}")
     wanted = writable(definition)
     wanted.pop("staticData", None)
     wanted["nodes"] = [*map(_as_sent, wanted["nodes"])]

@@ -192,6 +192,8 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
         Requires ``deployment_name``. If other workflows start one of them, the deployment is refused.
     :param allow_empty: True to accept a source without a definition, with which ``archive_missing`` archives all
         recorded workflows; with False, the default, the task then fails.
+    :param from_file_names: True to give a definition without a name the name of its file; with False, the default, the
+        task then fails.
     :param mapping: names that differ between the definitions and the instance, and values of nodes, such as
         ``{"credentials": {"Mail (test)": "Mail"}}``, likewise ``data_tables``, ``projects``, ``tags``, ``workflows``
         and ``values``; or the same as text in YAML or JSON. None (the default) if all names are the same.
@@ -229,6 +231,7 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
         deployment_name: Templated[str | None] = None,
         archive_missing: bool = False,
         allow_empty: bool = False,
+        from_file_names: bool = False,
         mapping: Templated[Mapping[str, Any] | str | None] = None,
         mapping_path: Templated[str | None] = None,
         preview: bool = False,
@@ -246,6 +249,7 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
         self.deployment_name = as_rendered(deployment_name)
         self.archive_missing = archive_missing
         self.allow_empty = allow_empty
+        self.from_file_names = from_file_names
         self.mapping = as_rendered(mapping)
         self.mapping_path = as_rendered(mapping_path)
         self.preview = preview
@@ -255,7 +259,7 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
     def sources(self) -> list[Source]:
         from airflow_provider_service._core.instances.source import read_source
 
-        return read_source(self.located(), allow_empty=self.allow_empty)
+        return read_source(self.located(), allow_empty=self.allow_empty, from_file_names=self.from_file_names)
 
     def target_project_id(self, mapping: InstanceMapping) -> str | None:
         return PROJECT.id_in(self, self.hook)

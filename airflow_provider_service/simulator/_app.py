@@ -7,6 +7,7 @@ import html
 import json
 import socket
 from functools import partial
+from typing import Any
 from urllib.parse import unquote
 
 from starlette.applications import Starlette
@@ -66,7 +67,9 @@ async def _contract(_request: Request) -> Response:
     """The published contract, readable without a key: JSON, which is also valid YAML."""
     paths: dict[str, dict[str, object]] = {}
     for op in OPERATIONS.values():
-        described = {"operationId": op.name, "responses": {str(op.status): {"description": "Success"}}}
+        described: dict[str, Any] = {"operationId": op.name, "responses": {str(op.status): {"description": "Success"}}}
+        if op.body is not None:
+            described["requestBody"] = {"content": {"application/json": {"schema": op.body.described.schema()}}}
         paths.setdefault(op.path, {})[op.method.lower()] = described
     contract = {
         "openapi": "3.0.0",

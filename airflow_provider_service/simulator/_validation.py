@@ -52,6 +52,11 @@ class Field:
     _type: ClassVar[str] = "any"
     _json: ClassVar[str | None] = None
 
+    def schema(self) -> dict[str, Any]:
+        """The field as the published contract describes it."""
+        kind = {} if self._json is None else {"type": self._json}
+        return {**kind, **({"nullable": True} if self.nullable else {})}
+
     def check(self, value: Any, where: str, family: Family) -> None:
         if value is None and self.nullable:
             return
@@ -134,6 +139,9 @@ class Enum(Field):
     values: tuple[str, ...]
     _type = _json = "string"
 
+    def schema(self) -> dict[str, Any]:
+        return {**super().schema(), "enum": [*self.values]}
+
     def _check_type(self, value: Any, where: str, family: Family) -> None:
         if isinstance(value, str):
             return
@@ -163,6 +171,12 @@ class Object(Field):
     min_properties: int = 0
     _type = _json = "object"
 
+    def schema(self) -> dict[str, Any]:
+        described = {name: field.schema() for name, field in (*self.required.items(), *self.optional.items())}
+        properties = {**described, **{name: {"readOnly": True} for name in self.read_only}}
+        required = {"required": [*self.required]} if self.required else {}
+        return {**super().schema(), **required, "properties": properties, "additionalProperties": not self.closed}
+
     def _check_value(self, value: Any, where: str, family: Family) -> None:
         for name in self.read_only:
             if name in value:
@@ -188,6 +202,9 @@ class Array(Field):
     min: int = 0
     max: int | None = None
     _type = _json = "array"
+
+    def schema(self) -> dict[str, Any]:
+        return {**super().schema(), "items": self.items.schema()}
 
     def _check_value(self, value: Any, where: str, family: Family) -> None:
         _check_size(value, self.min, self.max, where, "items" if family == "strict" else "element(s)")

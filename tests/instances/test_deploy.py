@@ -324,7 +324,7 @@ def test_expressions_of_the_service_are_not_rendered_but_paths_are(execute, clie
     [
         ("/nowhere/at/all", "there is no file or folder '/nowhere/at/all'"),
         ([], "source holds no definition"),
-        ([{"name": "x"}, "[1]"], "definition 1: definition lacks nodes, connections.*definition 1: .*not int"),
+        ([{"name": "x"}, "[1]"], "(?s)definition 1: definition lacks nodes, connections.*definition 2: .*not int"),
         (7, "source must be a list, not int"),
         (["{not json"], "definition 1 is not JSON"),
         ([7], "source must be a path or an address of object storage, not 7"),

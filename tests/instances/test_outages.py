@@ -21,7 +21,7 @@ AFTER = [
     workflow("stops", webhook("stopped"), active=False),
     workflow("fresh", webhook("taken"), active=True),
 ]
-REQUESTS = 27
+REQUESTS = 28
 STATE = {
     "child": [[None, None], "new", True, False, []],
     "parent": [["elsewhere", None, "elsewhere", None], None, True, False, ["new"]],

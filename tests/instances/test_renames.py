@@ -123,7 +123,9 @@ def test_an_older_workflow_that_equals_a_new_one_of_its_name_stays(client, deplo
 def test_references_to_a_renamed_workflow_must_use_its_new_name(client, deploy, folder, writes):
     rename(folder, "child", "kid")
     writes()
-    with pytest.raises(ServiceInputError, match="'parent', node 'Call': workflow 'child' gets the name 'kid'"):
+    with pytest.raises(
+        ServiceInputError, match=r"'parent' \(parent.json\), node 'Call': workflow 'child' gets the name 'kid'"
+    ):
         deploy(str(folder))
     assert writes() == []
     path = folder / "parent.json"

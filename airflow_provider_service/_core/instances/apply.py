@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._core.instances.plan import UNCHANGED
+from airflow_provider_service._core.instances.references import NEW_TOKEN
 from airflow_provider_service._core.instances.rollback import (
     RELEASE_PAUSE_SECONDS,
     RELEASE_PAUSES,
@@ -107,10 +109,7 @@ class _Deployment:
         for change in self._plan.changed:
             if change.desired:
                 self._begin(change, "writing")
-                text = json.dumps(change.desired)
-                for token, workflow_id in self.ids.items():
-                    # Any other id could change more than a value.
-                    text = text.replace(token, plain_id(workflow_id))
+                text = NEW_TOKEN.sub(self._id_of, json.dumps(change.desired))
                 written = self._writer.write_draft(self.ids[change.workflow_id], json.loads(text))
                 if self._writer.keeps_drafts:
                     self._versions[change.workflow_id] = written.version_id
@@ -121,6 +120,10 @@ class _Deployment:
         self._publish([change for change in self._plan.changed if change.goes_live])
         if self._plan.record is not None:
             self._record(self._plan.record)
+
+    def _id_of(self, token: re.Match[str]) -> str:
+        # An id that is not plain could change more than a value.
+        return plain_id(self.ids[token[0]]) if token[0] in self.ids else token[0]
 
     def roll_back(self, error: BaseException) -> None:
         log.error("The deployment failed while %s; rolling back its changes", self._step)

@@ -9,6 +9,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._core.instances.desired_changes import read_desired_state
+from airflow_provider_service._core.instances.faults import Problem
 from airflow_provider_service._core.instances.references import Named, with_references
 from airflow_provider_service._core.instances.source import Source
 from airflow_provider_service.client._definitions import tag_names
@@ -64,7 +65,7 @@ class MappedNames:
         self._name_by_id = name_by_id
         self._used: set[tuple[str, str]] = set()
         #: Nodes and parameters in the mapping that do not exist.
-        self.problems: list[str] = []
+        self.problems: list[Problem] = []
 
     def name(self, kind: str, name: str) -> str:
         self._used.add((kind, name))
@@ -92,9 +93,8 @@ class MappedNames:
                     mapped["nodes"] = _with_value(mapped["nodes"], node, path, value)
                 except LookupError:
                     if not may_lack:
-                        self.problems.append(
-                            f"{workflow!r}, node {node!r}: there is no single value at {path!r} for the mapping"
-                        )
+                        text = f"there is no single value at {path!r} for the mapping"
+                        self.problems.append(Problem(f"{workflow!r}, node {node!r}", text))
         return mapped
 
     def log_unused(self) -> None:

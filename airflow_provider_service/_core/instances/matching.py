@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from airflow_provider_service._core.arguments import repeated
+from airflow_provider_service._core.instances.faults import MAX_NAME_CHARS, Problem
 from airflow_provider_service._core.instances.references import Directory, Entry, Named, new_token
 from airflow_provider_service.client._constraints import NOT_PLAIN, is_plain_id, plain_id
 
@@ -23,7 +24,7 @@ class Matches:
     def __init__(self, sources: Sequence[Source], directory: Directory, known_ids: Mapping[str, str]) -> None:
         self._directory = directory
         #: Why definitions are ambiguous.
-        self.problems: list[str] = []
+        self.problems: list[Problem] = []
         by_id = {
             source.name: entry
             for source in sources
@@ -41,10 +42,9 @@ class Matches:
                 self._note_name(source, by_id[source.name])
             elif named := self._unclaimed(source.name):
                 if len(named) > 1:
-                    self.problems.append(
-                        f"{source.name!r}: there is more than one workflow of this name: ids {_listed(named)}. An id "
-                        "in the definition says which one is meant"
-                    )
+                    text = f"there is more than one workflow of this name: ids {_listed(named)}"
+                    hint = "An id in the definition says which one is meant"
+                    self.problems.append(Problem(source.title, f"{text}. {hint}"))
                 self.ids[source.name] = named[0].id
 
     def _unclaimed(self, name: str) -> list[Entry]:
@@ -56,19 +56,21 @@ class Matches:
             return
         if existing.id.isdigit():
             # Other ids are random, but old instances counted, so each of them has a workflow with such an id.
-            self.problems.append(
-                f"{source.name!r} ({source.place}): its id {existing.id} belongs to workflow {existing.name!r}. Ids "
-                "that are numbers do not show that both are the same workflow. If they are, rename it in the instance; "
-                "otherwise remove the id from the definition"
+            text = (
+                f"its id {existing.id} belongs to workflow {existing.name!r}. Ids that are numbers do not show that "
+                "both are the same workflow. If they are, rename it in the instance; otherwise remove the id from the "
+                "definition"
             )
+            self.problems.append(Problem(f"{source.name!r} ({source.place})", text))
             return
         self.renamed[existing.id] = source.name
         if others := self._unclaimed(source.name):
-            self.problems.append(
-                f"{source.name!r} ({source.place}): its id {existing.id} belongs to workflow {existing.name!r}, "
-                f"but its name belongs to workflow {_listed(others)}. Remove the id from the definition if it is for "
-                "the latter, or give one of them another name"
+            text = (
+                f"its id {existing.id} belongs to workflow {existing.name!r}, but its name belongs to workflow "
+                f"{_listed(others)}. Remove the id from the definition if it is for the latter, or give one of them "
+                "another name"
             )
+            self.problems.append(Problem(f"{source.name!r} ({source.place})", text))
 
 
 def _listed(entries: Sequence[Entry]) -> str:
@@ -93,10 +95,10 @@ class Resolver:
         #: Ids of the deployed workflows by name; a token stands for the id of a new one.
         self.ids: dict[str, str] = {name: new_token() for name in names}
         #: Why definitions cannot be deployed, such as missing objects.
-        self.problems: list[str] = []
+        self.problems: list[Problem] = []
 
     def resolve(self, named: Named, workflow: str, used: set[str]) -> Named:
-        """Return the object as this instance has it.
+        """Return the object as this instance has it; ``workflow`` says in messages where it is named.
 
         What the workflow already uses is preferred if several objects have the name, and kept if no object has it.
         """
@@ -114,20 +116,23 @@ class Resolver:
         requested = Named(named.kind, named.id, name, named.place, named.type)
         entries = self._directory.entries(requested) if name else []
         if len(entries) == 1 and named.kind == "workflow" and (new := self._renamed.get(entries[0].id)):
-            self.problems.append(f"{workflow!r}, {named.place}: {requested} gets the name {new!r}; use that name")
+            self._note(workflow, named, f"{requested} gets the name {new!r}; use that name")
             return named
         preferred = [entry for entry in entries if entry.id in used]
         chosen = preferred if len(preferred) == 1 else entries
         if len(chosen) == 1 and not is_plain_id(chosen[0].id):
             # The service evaluates text in a definition that looks like one of its expressions.
-            self.problems.append(f"{workflow!r}, {named.place}: the id of {requested} {NOT_PLAIN}")
+            self._note(workflow, named, f"the id of {requested} {NOT_PLAIN}")
             return named
         if not chosen and (named.id or str(named)) in used:
             return named  # the workflow already names an object that was deleted since
         if len(chosen) != 1:
-            self.problems.append(f"{workflow!r}, {named.place}: {self._why_not(requested, chosen)}")
+            self._note(workflow, named, self._why_not(requested, chosen))
             return named
         return Named(named.kind, chosen[0].id, chosen[0].name, type=named.type)
+
+    def _note(self, workflow: str, named: Named, text: str) -> None:
+        self.problems.append(Problem(f"{workflow}, {named.place}", text))
 
     def _why_not(self, named: Named, entries: Sequence[Entry]) -> str:
         if entries:
@@ -138,13 +143,9 @@ class Resolver:
         return f"there is no {named}, or this key may not see it{hint}"
 
 
-#: Maximum length of the name of a workflow.
-_MAX_CHARS = 128
-
-
 def name_with_id(name: str, object_id: str) -> str:
     suffix = f" ({plain_id(object_id)})"
-    return name[: _MAX_CHARS - len(suffix)] + suffix
+    return name[: MAX_NAME_CHARS - len(suffix)] + suffix
 
 
 def distinct_names(names: Mapping[str, str]) -> dict[str, str]:

@@ -5,8 +5,8 @@ The plan is complete before anything is written: every problem is found first, a
 
 from __future__ import annotations
 
-import json
 import logging
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from airflow_provider_service._core.instances.deployment_record import DeploymentRecord
 from airflow_provider_service._core.instances.diff import changed_lines
+from airflow_provider_service._core.instances.faults import Contract, Problem, refuse_all
 from airflow_provider_service._core.instances.mapping import InstanceMapping, MappedNames
 from airflow_provider_service._core.instances.matching import Matches, Resolver, name_with_id
 from airflow_provider_service._core.instances.references import Directory, references, used_ids, with_references
@@ -33,7 +34,7 @@ from airflow_provider_service.client._definitions import (
 )
 from airflow_provider_service.client._lookup import get_folder
 from airflow_provider_service.client._values import one_line
-from airflow_provider_service.client.errors import ServiceInputError, ServiceLookupError
+from airflow_provider_service.client.errors import ServiceLookupError
 from airflow_provider_service.client.resources._tags import MAX_TAG_CHARS
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ log = logging.getLogger(__name__)
 #: Actions on a workflow. A plan may combine several, such as an update and an activation.
 Action = Literal["create", "rename", "update", "publish", "activate", "deactivate", "archive"]
 UNCHANGED = "unchanged"
+_QUOTED_ID = re.compile(r'"([\w.-]+)"')
 
 
 @dataclass(frozen=True)
@@ -175,6 +177,7 @@ class _Planner:
             for name in self._sources
         }
         self._resolver.ids.update((name, workflow.id) for name, workflow in existing.items() if workflow)
+        self._names_by_id = {workflow_id: name for name, workflow_id in self._resolver.ids.items()}
         calls, changes = dict[str, set[str]](), dict[str, WorkflowChange]()
         for name, source in self._sources.items():
             changes[name], calls[name] = self._change(source, existing[name])
@@ -185,13 +188,21 @@ class _Planner:
         deployment = self._target.deployment_name
         record = DeploymentRecord.read(self._client, self._directory, deployment) if deployment else None
         leaving = self._leaving(record) if record and self._target.archive_missing else []
+        notes = []
+        if written := [name for name, change in changes.items() if change.desired]:
+            contract = Contract(self._client)
+            for name in written:
+                self._problems += contract.problems(self._sources[name].title, changes[name].desired)
+            if not contract.is_published:
+                notes.append(
+                    "the server does not publish what it accepts, so unknown keys and settings are not found here"
+                )
         refuse_all([*self._problems, *_circles(calls, changes), *self._still_needed(leaving)])
         ordered = [changes[name] for name in _in_order(calls)]
         archived = []
         for workflow in leaving:
             reason = "it has left the source" + (", and it is active" if workflow.active else "")
             archived.append(WorkflowChange(workflow.name, workflow.id, ("archive",), (reason,), {}, workflow))
-        notes = []
         if self._not_kept:
             settings = ", ".join(f"{name} (workflows: {count})" for name, count in sorted(self._not_kept.items()))
             reason = "the service does not keep them, or keeps them only with a license"
@@ -201,7 +212,7 @@ class _Planner:
     def _change(self, source: Source, before: Workflow | None) -> tuple[WorkflowChange, set[str]]:
         """Return the change of a workflow, and the ids of the workflows that its nodes call."""
         used = used_ids(running(before)) if before else set()
-        mapped = with_references(source.definition, lambda named: self._resolver.resolve(named, source.name, used))
+        mapped = with_references(source.definition, lambda named: self._resolver.resolve(named, source.title, used))
         self._started[source.name] = _started_by(mapped, when_it_fails=True)
         desired, tags = self._desired(source, mapped, before), self._tags(source, before)
         is_active = self._activate
@@ -245,7 +256,7 @@ class _Planner:
             return None
         desired = sorted(tag_names(source.definition))
         self._problems += [
-            f"{source.name!r}: {tag!r} cannot be the name of a tag: it must have 1 to {MAX_TAG_CHARS} characters"
+            Problem(source.title, f"{tag!r} cannot be the name of a tag: it must have 1 to {MAX_TAG_CHARS} characters")
             for tag in desired
             if not 1 <= len(tag.strip()) <= MAX_TAG_CHARS
         ]
@@ -258,12 +269,13 @@ class _Planner:
         if not isinstance(path, str) or not path:
             return self._target.folder_id
         if self._target.project_id is None:
-            self._problems.append(f"{source.name!r}: folder {path!r} can only be found in a project, and none is given")
+            text = f"folder {path!r} can only be found in a project, and none is given"
+            self._problems.append(Problem(source.title, text))
             return None
         try:
             return get_folder(self._client, path, project_id=self._target.project_id).id
         except ServiceLookupError as error:
-            self._problems.append(f"{source.name!r}: {error}")
+            self._problems.append(Problem(source.title, str(error)))
             return None
 
     def _diff(
@@ -274,9 +286,11 @@ class _Planner:
         if tags is not None:
             old = sorted(tag.name or "" for tag in (before.tags or () if before else ()))
             lines.append(f"tags: {', '.join(old) or 'none'} -> {', '.join(tags) or 'none'}")
-        for name, workflow_id in self._resolver.ids.items():
-            lines = [line.replace(json.dumps(workflow_id), repr(name)) for line in lines]
-        return tuple(lines)
+        return tuple(_QUOTED_ID.sub(self._named, line) for line in lines)
+
+    def _named(self, quoted: re.Match[str]) -> str:
+        name = self._names_by_id.get(quoted[1])
+        return quoted[0] if name is None else repr(name)
 
     def _leaving(self, record: DeploymentRecord) -> list[Workflow]:
         """Return the workflows to archive; callers come before the workflows that they call."""
@@ -289,7 +303,7 @@ class _Planner:
         }
         return [existing[key] for key in _in_order(callers)]
 
-    def _still_needed(self, leaving: Sequence[Workflow]) -> Iterator[str]:
+    def _still_needed(self, leaving: Sequence[Workflow]) -> Iterator[Problem]:
         """Yield why workflows cannot be archived: an active workflow of any project or a definition starts them."""
         if not leaving:
             return
@@ -300,10 +314,11 @@ class _Planner:
                 started.append((workflow.name, _started_by(running(workflow), when_it_fails=True)))
         for gone in leaving:
             if names := [name for name, ids in started if gone.id in ids]:
-                yield (
+                text = (
                     f"{gone.name!r} ({gone.id}) has left the source and would be archived, but "
                     f"{', '.join(map(repr, names))} would still start it; change that first, or return it to the source"
                 )
+                yield Problem("", text)
 
 
 def _actions(
@@ -327,12 +342,6 @@ def _actions(
         "activate": is_active and not before.active,
     }
     return tuple(action for action, does in happens.items() if does), is_other, is_written
-
-
-def refuse_all(problems: Sequence[str]) -> None:
-    if problems:
-        listed = "\n".join(f"- {problem}" for problem in dict.fromkeys(problems))
-        raise ServiceInputError(f"the workflows cannot be deployed, and nothing was written:\n{listed}")
 
 
 def _started_by(definition: Mapping[str, Any], *, when_it_fails: bool = False) -> set[str]:
@@ -359,18 +368,19 @@ def _in_order(calls: Mapping[str, set[str]]) -> list[str]:
     return done
 
 
-def _circles(calls: Mapping[str, set[str]], changes: Mapping[str, WorkflowChange]) -> Iterator[str]:
+def _circles(calls: Mapping[str, set[str]], changes: Mapping[str, WorkflowChange]) -> Iterator[Problem]:
     """Yield why groups can never be activated: the service activates a workflow only after those that it calls."""
     reached = {name: _reached(name, calls) for name in calls}
     grouped: set[str] = set()
     for name in sorted(calls):
-        group = [other for other in sorted(calls) if other in reached[name] and name in reached[other]]
+        group = [other for other in sorted(reached[name]) if name in reached[other]]
         if len(group) > 1 and name not in grouped:
             grouped.update(group)
             if any("activate" in changes[other].actions for other in group):
-                yield (
+                yield Problem(
+                    "",
                     f"the workflows {', '.join(map(repr, group))} call each other, and the service activates a "
-                    "workflow only after those that it calls: activate them by hand once, or deploy them inactive"
+                    "workflow only after those that it calls: activate them by hand once, or deploy them inactive",
                 )
 
 

@@ -8,6 +8,7 @@ objects that an export, a backup or a restore leaves out.
 from __future__ import annotations
 
 import logging
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -170,6 +171,10 @@ class Entry(NamedTuple):
     id: str
     name: str
     type: str | None = None
+
+
+#: What :func:`new_token` returns.
+NEW_TOKEN = re.compile("new-[0-9a-f]{32}")
 
 
 def new_token() -> str:

@@ -18,8 +18,9 @@ from airflow_provider_service._core.arguments import require_source
 from airflow_provider_service._core.instances.apply import apply_plan
 from airflow_provider_service._core.instances.backup import Inventory
 from airflow_provider_service._core.instances.desired_changes import DesiredStatePlan
+from airflow_provider_service._core.instances.faults import refuse_all
 from airflow_provider_service._core.instances.matching import Resolver
-from airflow_provider_service._core.instances.plan import DeploymentPlan, DeploymentTarget, make_plan, refuse_all
+from airflow_provider_service._core.instances.plan import DeploymentPlan, DeploymentTarget, make_plan
 from airflow_provider_service._core.instances.references import Directory, Gap, used_ids, with_references
 from airflow_provider_service._core.instances.restore_objects import ObjectsPlan
 from airflow_provider_service._core.instances.restore_reading import REMOVED
@@ -255,7 +256,7 @@ class Restore:
             name = stored.name
             draft = stored.draft_of(resolver.ids[name])
             used = used_ids(writable(existing[name])) if name in existing else set()
-            mapped = with_references(draft, partial(resolver.resolve, workflow=name, used=used))
+            mapped = with_references(draft, partial(resolver.resolve, workflow=repr(name), used=used))
             desired[name] = read_definition(mapped, f"the draft of {name!r}")
         refuse_all(resolver.problems)
         desired = {

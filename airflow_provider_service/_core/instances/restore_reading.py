@@ -236,7 +236,7 @@ class RestoreScope:
         contents = _renamed_contents(names, backup.contents)
         workflows = [_renamed_workflow(names, workflow) for workflow in backup.workflows.values()]
         names.log_unused()
-        problems = [*names.problems, *_collisions(contents, workflows)]
+        problems = [*map(": ".join, names.problems), *_collisions(contents, workflows)]
         if problems:
             raise ServiceInputError(f"the backup cannot be restored, and nothing was written: {'; '.join(problems)}")
         return replace(backup, contents=contents, workflows={workflow.name: workflow for workflow in workflows})

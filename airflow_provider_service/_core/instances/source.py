@@ -10,15 +10,17 @@ import logging
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, count
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
 from airflow_provider_service._core.arguments import as_list, require_source
+from airflow_provider_service._core.instances.faults import Problem, listing
 from airflow_provider_service._core.object_storage import StoredFolder, stays_below
 from airflow_provider_service.client._constraints import plain_id
-from airflow_provider_service.client._definitions import parse_definition, read_definition
+from airflow_provider_service.client._definitions import NOT_SENT, parse_definition, read_definition
 from airflow_provider_service.client._values import shown
 from airflow_provider_service.client.errors import ServiceInputError
 
@@ -35,6 +37,7 @@ _MAX_BYTES = 200
 #: Parameters of nodes that hold code, with the suffix of the file for it.
 _CODE = {"jsCode": ".js", "pythonCode": ".py", "functionCode": ".js"}
 _FILE = "file"
+_COPIES = "Remove it from those that are copies"
 
 
 class Source(NamedTuple):
@@ -48,77 +51,99 @@ class Source(NamedTuple):
         return self.label or str(self.definition["name"])
 
     @property
+    def title(self) -> str:
+        """The name, and the file if there is one, for messages."""
+        return f"{self.name!r} ({self.place})" if self.place.endswith(_ENDING) else repr(self.name)
+
+    @property
     def id(self) -> str | None:
         """The id of the workflow in the instance of origin, if the definition contains it."""
         value = self.definition.get("id")
         return str(value) if isinstance(value, (str, int)) and value else None
 
 
-def read_source(source: Any, *, allow_empty: bool = False) -> list[Source]:
+def read_source(source: Any, *, allow_empty: bool = False, from_file_names: bool = False) -> list[Source]:
     """Read all definitions, or name everything that is wrong with them.
 
     The source is a folder, a ``.json`` file, or an address of object storage; a definition, as a mapping or as JSON
-    text; or a list of any of these. A file holds one definition or a list of them.
+    text; or a list of any of these. A file holds one definition or a list of them. With ``from_file_names``, a
+    definition without a name gets that of its file.
     """
     sources: list[Source] = []
-    problems: list[str] = []
+    problems: list[Problem] = []
     is_one = isinstance(source, (str, Mapping)) or hasattr(source, "fs")
-    for item in [source] if is_one else as_list("source", source):
+    for number, item in enumerate([source] if is_one else as_list("source", source), 1):
         try:
-            sources += _read(item, f"definition {len(sources) + 1}")
+            sources += _read(item, f"definition {number}", problems, from_file_names=from_file_names)
         except ServiceInputError as error:
-            problems.append(str(error))
+            problems.append(Problem("", str(error)))
     problems += repeated_definitions(sources)
     if problems:
-        raise ServiceInputError("; ".join(problems))
+        raise ServiceInputError(f"the definitions cannot be deployed, and nothing was sent:\n{listing(problems)}")
     require_source(sources, "source holds no definition of a workflow", LOSS, allow_empty=allow_empty)
     return sources
 
 
-def _read(item: Any, place: str) -> Iterator[Source]:
+def _read(item: Any, place: str, problems: list[Problem], *, from_file_names: bool) -> Iterator[Source]:
     if isinstance(item, Mapping) or (isinstance(item, str) and item.lstrip()[:1] in ("{", "[")):
-        yield from _definitions(item, place)
+        yield from _definitions(item, place, problems)
         return
     folder = StoredFolder("source", item)
     for path in folder.files(_ENDING):
-        above = PurePosixPath(path).parent
-        yield from _definitions(folder.read(path), path, lambda name, above=above: folder.read(str(above / name)))  # type: ignore[misc]
+        try:
+            content = folder.read(path)
+        except ServiceInputError as error:
+            problems.append(Problem("", str(error)))
+            continue
+        name = PurePosixPath(path).stem if from_file_names else None
+        yield from _definitions(content, path, problems, partial(_beside, folder, PurePosixPath(path).parent), name)
 
 
-def _definitions(item: Any, place: str, read: Callable[[str], str] | None = None) -> Iterator[Source]:
+def _beside(folder: StoredFolder, above: PurePosixPath, name: str) -> str:
+    return folder.read(str(above / name))
+
+
+def _definitions(
+    item: Any,
+    place: str,
+    problems: list[Problem],
+    read: Callable[[str], str] | None = None,
+    file_name: str | None = None,
+) -> Iterator[Source]:
     values = [item]
     if not isinstance(item, Mapping):
         try:
             parsed = json.loads(item)
         except (ValueError, RecursionError) as error:
-            raise ServiceInputError(f"{place} is not JSON: {error}") from None
+            problems.append(Problem("", f"{place} is not JSON: {error}"))
+            return
         values = parsed if isinstance(parsed, list) else [parsed]
     for value in values:
         try:
             definition = parse_definition(value)
-        except ServiceInputError as error:
-            raise ServiceInputError(f"{place}: {error}") from None
-        if read is not None:
-            definition = code_inside(definition, read)
-        try:
+            if file_name and not definition.get("name"):
+                definition = {**definition, "name": file_name}
+            if read is not None:
+                definition = code_inside(definition, read)
             read_definition(definition)
         except ServiceInputError as error:
-            raise ServiceInputError(f"{place}: {error}") from None
-        yield Source(definition, place)
+            problems.append(Problem(place, str(error).removesuffix(NOT_SENT)))
+        else:
+            yield Source(definition, place)
 
 
-def repeated_definitions(sources: Sequence[Source]) -> list[str]:
+def repeated_definitions(sources: Sequence[Source]) -> list[Problem]:
     by_name, by_id = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     for source in sources:
         by_name[source.name].append(source.place)
         if source.id:
             by_id[source.id].append(f"{source.name!r} ({source.place})")
     return [
-        f"more than one definition is named {name!r}: {', '.join(places)}"
+        Problem("", f"more than one definition is named {name!r}: {', '.join(places)}")
         for name, places in by_name.items()
         if len(places) > 1
     ] + [
-        f"more than one definition has the id {shown(value)}: {', '.join(places)}. Remove it from those that are copies"
+        Problem("", f"more than one definition has the id {shown(value)}: {', '.join(places)}. {_COPIES}")
         for value, places in by_id.items()
         if len(places) > 1
     ]
