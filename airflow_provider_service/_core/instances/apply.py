@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+#: Workflows that the error of a rollback names; the log has a line for each.
+_MAX_NAMED = 20
 _HAPPENED = {
     "create": "created",
     "rename": "renamed",
@@ -137,7 +139,9 @@ class _Deployment:
         if problems:
             text += ". Not everything could be rolled back: " + "; ".join(problems)
         elif changed:
-            text += f". Everything that it had changed was rolled back: {', '.join(map(repr, changed))}"
+            more = f" and {len(changed) - _MAX_NAMED} more" if len(changed) > _MAX_NAMED else ""
+            named = ", ".join(map(repr, changed[:_MAX_NAMED]))
+            text += f". Everything that it had changed was rolled back: {named}{more}"
         else:
             text += ". Nothing had been changed"
         # Not because something is left: the next attempt brings it in line with the definitions.
