@@ -18,6 +18,7 @@ from airflow_provider_service.simulator._stores.audit import AuditStore, Communi
 from airflow_provider_service.simulator._stores.credentials import CredentialStore
 from airflow_provider_service.simulator._stores.folders import FolderStore
 from airflow_provider_service.simulator._stores.projects import MEMBER_ROLE, ProjectStore, UserStore, VariableStore
+from airflow_provider_service.simulator._stores.publishing import NodeTypes
 from airflow_provider_service.simulator._stores.source_control import SourceControlStore
 from airflow_provider_service.simulator._stores.workflows import TagStore, WorkflowStore
 from airflow_provider_service.simulator._tables import TableStore
@@ -74,7 +75,10 @@ class State:
         self.projects = ProjectStore(self, self.users)
         self.credentials = CredentialStore(self, self.projects)
         self.variables = VariableStore(self, self.projects)
-        self.workflows = WorkflowStore(self, self.engine, self.users, self.projects, self.tags, self.credentials)
+        self.node_types = NodeTypes(self, self.community_packages.all)
+        self.workflows = WorkflowStore(
+            self, self.engine, self.users, self.projects, self.tags, self.credentials, self.node_types
+        )
         self.folders = FolderStore(self, self.projects, self.workflows)
         self.audit = AuditStore(self, self.executions, self.workflows, self.credentials)
         self.source_control = SourceControlStore(

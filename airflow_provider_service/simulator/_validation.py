@@ -147,7 +147,7 @@ class Enum(Field):
             return
         if family == "strict":
             raise refuse(where, outside(self.values, value, family))
-        super()._check_type(value, where, family)
+        raise refuse(where, f"Expected {' | '.join(map(repr, self.values))}, received {_JSON_TYPES[type(value)]}")
 
     def _check_value(self, value: Any, where: str, family: Family) -> None:
         if value not in self.values:
@@ -184,16 +184,17 @@ class Object(Field):
         for name in self.required:
             if name not in value:
                 raise refuse(where, f"must have required property '{name}'")
-        if self.closed:
-            unknown = [name for name in value if name not in self.required and name not in self.optional]
-            if unknown:
-                lenient = f"Unrecognized key(s) in object: {', '.join(map(repr, unknown))}"
-                raise refuse(where, "must NOT have additional properties" if family == "strict" else lenient)
+        known = self.required.keys() | self.optional.keys()
+        unknown = [name for name in value if name not in known] if self.closed else []
+        if unknown and family == "strict":
+            raise refuse(where, "must NOT have additional properties")
         if len(value) < self.min_properties:
             raise refuse(where, f"must NOT have fewer than {self.min_properties} properties")
         for name, described in (*self.required.items(), *self.optional.items()):
             if name in value:
                 described.check(value[name], f"{where}/{name}", family)
+        if unknown:
+            raise refuse(where, f"Unrecognized key(s) in object: {', '.join(map(repr, unknown))}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -147,6 +147,15 @@ class SimulatedService:
         workflow_id = self.simulator.in_loop(put).id
         return SimulatedWorkflow(workflow_id, name, path if trigger == "webhook" else "", self)
 
+    def allow_unknown_nodes(self) -> None:
+        """Let workflows with node types that the simulator does not know be published.
+
+        Such as those of community packages. Without this call, they are refused like by a server that lacks them. Such
+        a node needs no credential and no parameter, passes its items on, and counts as a trigger if its type ends with
+        ``Trigger``.
+        """
+        self.simulator.state.node_types.allow_unknown = True
+
     def runs(self, workflow: SimulatedWorkflow | str) -> list[SimulatedRun]:
         """List the executions of a workflow, oldest first; deleted ones are missing.
 

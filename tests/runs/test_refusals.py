@@ -74,11 +74,15 @@ def test_webhooks_that_cannot_be_called(
     [
         (
             [node("On error", "errorTrigger", 1, {}, 0), DONE],
-            r"cannot be started. it starts only on events of the service, at .On error. \(.*errorTrigger\)",
+            r"cannot be started. it starts only on events or timers of the service, at .On error. \(.*errorTrigger\)",
         ),
         (
             [node("Feed", "rssFeedReadTrigger", 1, {}, 0), node("Mail", "emailReadImap", 2, {}, 0)],
             r"at 'Feed' \(n8n-nodes-base.rssFeedReadTrigger\), 'Mail' \(n8n-nodes-base.emailReadImap\)",
+        ),
+        (
+            [node("Hourly", "cron", 1, {}, 0), node("Often", "interval", 1, {}, 0)],
+            r"at 'Hourly' \(n8n-nodes-base.cron\), 'Often' \(n8n-nodes-base.interval\)",
         ),
         ([{**webhook(), "disabled": True}, DONE], "its triggers are disabled: 'Webhook'"),
         ([DONE], "it has no trigger"),

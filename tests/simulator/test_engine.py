@@ -77,7 +77,7 @@ def run_and_stop(api: Api) -> dict[str, Any]:
     ("settings", "nodes"),
     [
         ({"saveDataSuccessExecution": "none"}, [wait(30)]),
-        ({"saveDataErrorExecution": "none"}, [wait(30), node("Stop", "stopAndError", 1, {}, 2)]),
+        ({"saveDataErrorExecution": "none"}, [wait(30), node("Stop", "stopAndError", 1, {"errorMessage": "No"}, 2)]),
     ],
 )
 def test_runs_that_are_not_kept_vanish_when_they_end(
@@ -186,6 +186,7 @@ def test_code_that_throws_names_no_node(api: Api) -> None:
 
 
 def test_other_code_and_unknown_nodes_pass_items_on(api: Api) -> None:
+    api.simulator.state.node_types.allow_unknown = True
     nodes = [node("Code", "code", 2, {"jsCode": "return items;"}, 1), node("Odd", "neverHeardOf", 1, {}, 2)]
     assert output(seen(api, run(api, nodes, {"a": 1})))[0]["body"] == {"a": 1}
 
@@ -225,8 +226,8 @@ def test_a_failure_after_which_the_simulator_cannot_go_on_ends_the_run(
     ("kind", "parameters", "message"),
     [
         ("set", {"assignments": "x"}, "Bad parameters: "),
-        ("set", {"mode": "raw", "jsonOutput": "nope"}, "The 'JSON Output' in item 0 contains invalid JSON"),
-        ("wait", {"amount": "soon"}, "Invalid wait amount. Please enter a number that is 0 or greater."),
+        ("set", {"mode": "raw", "jsonOutput": "={{ 'nope' }}"}, "The 'JSON Output' in item 0 contains invalid JSON"),
+        ("wait", {"amount": "={{ 'soon' }}"}, "Invalid wait amount. Please enter a number that is 0 or greater."),
         ("wait", {"amount": -5}, "Invalid wait amount. Please enter a number that is 0 or greater."),
         ("wait", {"amount": 1, "unit": "weeks"}, "Invalid wait unit."),
         ("wait", {"amount": 1e300}, "Bad parameters: "),

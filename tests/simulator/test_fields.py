@@ -63,11 +63,20 @@ def test_set_can_keep_the_other_fields(api: Api) -> None:
         ("splitOut", 1, {"fieldToSplitOut": "a, b"}, "the fields 'a, b' of "),
         ("splitOut", 1, {"fieldToSplitOut": "v", "include": "allOtherFields"}, "include 'allOtherFields' of "),
         ("splitOut", 1, {"fieldToSplitOut": "v", "options": {"destinationFieldName": "x"}}, "destinationFieldName 'x'"),
-        ("executeWorkflow", 1.1, {"mode": "each", "options": {"waitForSubWorkflow": False}}, "mode 'each' of "),
+        (
+            "executeWorkflow",
+            1.1,
+            {"workflowId": "=x", "mode": "each", "options": {"waitForSubWorkflow": False}},
+            "mode 'each' of ",
+        ),
         (
             "executeWorkflow",
             1.2,
-            {"workflowInputs": {"value": {"a": 1}}, "options": {"waitForSubWorkflow": False}},
+            {
+                "workflowId": "=x",
+                "workflowInputs": {"value": {"a": 1}},
+                "options": {"waitForSubWorkflow": False},
+            },
             "workflowInputs of ",
         ),
         ("wait", 1.1, {"resume": "webhook", "limitWaitTime": True}, "limitWaitTime True of "),

@@ -32,7 +32,38 @@ def test_created_workflow_is_inactive_and_complete(api: Api) -> None:
     [
         ({"description": "x"}, "request/body Unrecognized key(s) in object: 'description'"),
         ({"settings": {"foo": 1}}, "request/body/settings Unrecognized key(s) in object: 'foo'"),
-        ({"name": ""}, "request/body/name String must contain at least 1 character(s)"),
+        ({"name": ""}, "Workflow name must be 1 to 128 characters long."),
+        ({"name": "x" * 129, "nodes": []}, "Workflow name must be 1 to 128 characters long."),
+        ({"versionCounter": 1}, "request/body Unrecognized key(s) in object: 'versionCounter'"),
+        ({"foo": 1, "connections": []}, "request/body/connections must be object"),
+        (
+            {"settings": {"foo": 1, "saveManualExecutions": "DEFAULT"}},
+            "request/body/settings/saveManualExecutions Expected boolean, received string",
+        ),
+        (
+            {"settings": {"saveExecutionProgress": "DEFAULT"}},
+            "request/body/settings/saveExecutionProgress Expected boolean, received string",
+        ),
+        (
+            {"settings": {"saveDataErrorExecution": "DEFAULT"}},
+            "request/body/settings/saveDataErrorExecution Invalid enum value. Expected 'all' | 'none', "
+            "received 'DEFAULT'",
+        ),
+        (
+            {"settings": {"callerPolicy": None}},
+            "request/body/settings/callerPolicy Expected 'any' | 'none' | 'workflowsFromAList' | "
+            "'workflowsFromSameOwner', received null",
+        ),
+        ({"staticData": "text"}, "request/body/staticData must be a JSON string"),
+        ({"staticData": []}, "request/body/staticData Invalid input"),
+        (
+            {"nodes": [{"name": "a", "type": "t", "position": [0, 0], "color": "#fff", "extendsCredential": "b"}]},
+            "request/body/nodes/0 Unrecognized key(s) in object: 'color', 'extendsCredential'",
+        ),
+        (
+            {"nodes": [{"type": "t", "position": [0, 0]}], "connections": {}},
+            "Workflow structure is invalid. nodes[0].name (invalid_type): Required",
+        ),
         (
             {"nodes": [{"name": "a", "type": "t", "position": [0, 0], "x": 1}]},
             "request/body/nodes/0 Unrecognized key(s) in object: 'x'",
@@ -46,6 +77,64 @@ def test_created_workflow_is_inactive_and_complete(api: Api) -> None:
 def test_create_refuses(api: Api, change: dict[str, Any], message: str) -> None:
     refused(api.post("/workflows", sample(**change)), 400, message)
     assert api.get("/workflows").json()["data"] == []
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"), [('{"a": 1}', {"a": 1}), ({"a": 1}, {"a": 1}), ("[]", None), ("1", None), (None, None)]
+)
+def test_static_data_is_kept_as_an_object(api: Api, sent: Any, kept: Any) -> None:
+    workflow = created(api, staticData=sent)
+    assert workflow["staticData"] == kept
+    changed = api.put(f"/workflows/{workflow['id']}", sample(staticData=sent)).json()
+    assert changed["staticData"] == kept
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "is_made"),
+    [
+        ("telegramTrigger", 1.2, True),
+        ("github", 1.1, True),
+        ("wait", 1.1, True),
+        ("gmail", 2.1, True),
+        ("gmail", 1, False),
+        ("slackTool", 2, True),
+        ("cron", 1, False),
+        ("neverHeardOf", 1, False),
+    ],
+)
+def test_nodes_with_webhooks_get_an_id(api: Api, kind: str, version: float, is_made: bool) -> None:
+    workflow = created(api, nodes=[node("Node", kind, version, {}, 0)], connections={})
+    assert ("webhookId" in workflow["nodes"][0]) is is_made
+
+
+MISSING = "nopenopenopenope"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "text"),
+    [
+        (
+            "PUT",
+            "",
+            sample(),
+            "You do not have permission to update this workflow. Ask the owner to share it with you.",
+        ),
+        (
+            "PUT",
+            "/transfer",
+            {"destinationProjectId": "x"},
+            f'Could not find workflow with the id "{MISSING}". Make sure you have the permission to move it.',
+        ),
+        ("GET", "/versions/x", None, "Workflow not found"),
+        ("GET", "/x", None, "Version not found"),
+    ],
+)
+def test_a_missing_workflow_has_a_text_for_each_operation(
+    api: Api, method: str, path: str, body: Any, text: str
+) -> None:
+    refused(api.request(method, f"/workflows/{MISSING}{path}", json=body), 404, text)
+    if body is not None:  # a body is checked first
+        assert api.request(method, f"/workflows/{MISSING}{path}", json={"nodes": 5}).status_code == 400
 
 
 @pytest.mark.parametrize("outputs", [5, {"main": 5}, {"main": [5]}, {"main": [[5]]}, {"main": [[{"node": [1]}]]}])

@@ -32,14 +32,13 @@ MakeHeaders = Callable[[str], Mapping[str, str]]
 _KIND_OF_TYPE: Mapping[str, Kind] = {
     "n8n-nodes-base.webhook": "webhook",
     "n8n-nodes-base.scheduleTrigger": "schedule",
-    "n8n-nodes-base.cron": "schedule",
     "n8n-nodes-base.formTrigger": "form",
     "@n8n/n8n-nodes-langchain.chatTrigger": "chat",
     "n8n-nodes-base.manualTrigger": "manual",
     "n8n-nodes-base.executeWorkflowTrigger": "sub-workflow",
 }
-# The types of other triggers, which begin with an event: an error, a feed, a mail, a message and so on.
-_EVENT_TYPE = re.compile(r"Trigger$|\.(emailReadImap|interval)$")
+# Other triggers, which nothing outside can start: of an error, a feed, a mail, a message, and timers of older versions.
+_EVENT_TYPE = re.compile(r"Trigger$|\.(cron|emailReadImap|interval)$")
 
 
 class Trigger(NamedTuple):
@@ -142,7 +141,7 @@ class RunRequest:
         events, disabled = self._events(), ", ".join(repr(trigger.node) for trigger in _triggers_among(self.nodes))
         why = "it has no trigger"
         if events:
-            why = f"it starts only on events of the service, at {', '.join(events)}"
+            why = f"it starts only on events or timers of the service, at {', '.join(events)}"
         elif disabled:
             why = f"its triggers are disabled: {disabled}"
         return (
@@ -150,7 +149,7 @@ class RunRequest:
         )
 
     def _events(self) -> list[str]:
-        """List the triggers that begin a run on an event, such as a new entry of a feed, each with its type."""
+        """List the triggers that only the service itself starts, each with its type."""
         types = ((node.get("name"), str(node.get("type"))) for node in self.nodes if not node.get("disabled"))
         return [f"{name!r} ({kind})" for name, kind in types if _EVENT_TYPE.search(kind) and kind not in _KIND_OF_TYPE]
 

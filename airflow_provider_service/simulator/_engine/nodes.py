@@ -41,8 +41,6 @@ MERGE = "n8n-nodes-base.merge"
 SET = "n8n-nodes-base.set"
 SPLIT_OUT = "n8n-nodes-base.splitOut"
 
-# Trigger nodes that cannot start a production run by themselves.
-_PASSIVE_TRIGGERS = tuple(f"n8n-nodes-base.{name}Trigger" for name in ("manual", "error", "evaluation"))
 # The end of a wait that time does not end.
 FOREVER = datetime(3000, 1, 1, tzinfo=UTC)
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -58,16 +56,6 @@ _RETURN = re.compile(r"\s*return\s*(\[.*\])\s*;?\s*", re.DOTALL)
 def is_trigger(node: Node) -> bool:
     kind: str = node["type"]
     return kind == WEBHOOK or kind.endswith("Trigger")
-
-
-def activates(node: Node) -> bool:
-    """Whether this node lets its workflow be published."""
-    return is_trigger(node) and not node.get("disabled") and node["type"] not in _PASSIVE_TRIGGERS
-
-
-def is_counted(node: Node) -> bool:
-    """Whether this node counts as one of the workflow's triggers."""
-    return activates(node) and node["type"] != SUB_WORKFLOW_TRIGGER
 
 
 @dataclass(frozen=True)
@@ -314,9 +302,9 @@ def _values(parameters: Mapping[str, Any], scope: Scope, item: int) -> dict[str,
 
 
 def _typed(name: str, value: Any, kind: Any, item: int) -> Any:
-    if kind not in _CONVERSIONS:
+    if kind not in CONVERSIONS:
         raise ExpressionError(f"type {kind!r} of a field is not simulated")
-    converted = None if value is None else _CONVERSIONS[kind](value)
+    converted = None if value is None else CONVERSIONS[kind](value)
     if converted is None and value is not None:
         shape = "array" if isinstance(value, list) else "object"
         described = shape if isinstance(value, (list, dict)) else f"'{as_text(value)}'"
@@ -350,7 +338,7 @@ def _of_type(kind: type, value: Any) -> Any:
     return value if isinstance(value, kind) else None
 
 
-_CONVERSIONS: dict[Any, Callable[[Any], Any]] = {
+CONVERSIONS: dict[Any, Callable[[Any], Any]] = {
     "string": as_text,
     "number": as_number,
     "boolean": _as_boolean,

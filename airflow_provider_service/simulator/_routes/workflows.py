@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,15 +18,19 @@ from airflow_provider_service.simulator._validation import (
     Body,
     Boolean,
     Enum,
+    Family,
     Field,
     Number,
     Object,
     Param,
     Text,
     is_at_least,
+    refuse,
 )
 
-_SAVE = Enum(("all", "none", "DEFAULT"))
+_SAVE = Enum(("all", "none"))
+
+_TELEMETRY_TAGS = Array(items=Object(required={"key": Text(), "value": Text()}, closed=True))
 
 _SETTINGS = Object(
     closed=True,
@@ -39,18 +44,18 @@ _SETTINGS = Object(
         "saveDataSuccessExecution": _SAVE,
         "saveDataErrorExecution": _SAVE,
         "saveManualExecutions": Boolean(),
-        "saveExecutionProgress": Field(),
+        "saveExecutionProgress": Boolean(),
         "timeSavedMode": Enum(("fixed", "dynamic")),
         "timeSavedPerExecution": Number(),
-        "redactionPolicy": Text(),
+        "redactionPolicy": Enum(("none", "non-manual", "manual-only", "all")),
         "availableInMCP": Boolean(),
-        "customTelemetryTags": Array(items=Object(required={"key": Text(), "value": Text()})),
-        "credentialResolverId": Text(nullable=True),
-        "binaryMode": Text(),
+        "customTelemetryTags": _TELEMETRY_TAGS,
+        "credentialResolverId": Text(),
+        "binaryMode": Enum(("separate", "combined")),
     },
 )
 
-# check_structure reports a missing type or position, in the service's own words.
+# check_structure reports a missing name, type or position, in the service's own words.
 _NODE = Object(
     closed=True,
     optional={
@@ -68,26 +73,36 @@ _NODE = Object(
         "maxTries": Number(),
         "waitBetweenTries": Number(),
         "continueOnFail": Boolean(),
-        "onError": Enum(("stopWorkflow", "continueRegularOutput", "continueErrorOutput")),
+        "onError": Text(),
         "position": Array(items=Number()),
         "parameters": Object(),
         "credentials": Object(),
-        "color": Text(),
-        "rewireOutputLogTo": Text(),
-        "extendsCredential": Text(),
-        "customTelemetryTags": Field(),
+        "customTelemetryTags": Object(closed=True, optional={"tag": _TELEMETRY_TAGS}),
     },
     read_only=("createdAt", "updatedAt"),
 )
 
+
+@dataclass(frozen=True, kw_only=True)
+class _StaticData(Field):
+    def _check_value(self, value: Any, where: str, family: Family) -> None:
+        if isinstance(value, str):
+            try:
+                json.loads(value)
+            except ValueError as error:
+                raise refuse(where, "must be a JSON string") from error
+        elif not isinstance(value, dict):
+            raise refuse(where, "Invalid input")
+
+
 _REQUIRED: dict[str, Field] = {
-    "name": Text(min=1, max=128),
+    "name": Text(),
     "nodes": Array(items=_NODE),
-    "connections": Object(),
+    "connections": Object(message="must be object"),
     "settings": _SETTINGS,
 }
 _OPTIONAL: dict[str, Field] = {
-    "staticData": Field(),
+    "staticData": _StaticData(nullable=True),
     "pinData": Object(nullable=True),
     "nodeGroups": Array(),
     "shared": Array(),
@@ -97,14 +112,12 @@ _READ_ONLY = (
     "id",
     "active",
     "activeVersion",
-    "activeVersionId",
     "createdAt",
     "updatedAt",
     "isArchived",
     "meta",
     "tags",
     "triggerCount",
-    "versionCounter",
     "versionId",
 )
 
@@ -114,13 +127,18 @@ UPDATE_BODY = _body(optional={**_OPTIONAL, "description": Text(nullable=True)})
 PUBLISH_BODY = Body(optional={"versionId": Text(), "name": Text(), "description": Text()}, required_body=False)
 
 
+def check_name(name: str, least: int) -> None:
+    if not least <= len(name) <= 128:
+        raise ApiError(400, "Workflow name must be 1 to 128 characters long.")
+
+
 def check_structure(body: dict[str, Any], version: str) -> None:
     """Refuse nodes that cannot be placed or told apart, connections that lead nowhere, and too much pinned data."""
     faults = [
         f"nodes[{index}].{name} (invalid_type): Required"
         for index, node in enumerate(body["nodes"])
-        for name in ("type", "position")
-        if name not in node
+        for name in ("name", "type", "position")
+        if name not in node and (name != "name" or is_at_least(version, "2.30"))
     ]
     if is_at_least(version, "2.30"):
         faults += [fault for index, node in enumerate(body["nodes"]) for fault in _malformed(index, node)]
@@ -324,6 +342,7 @@ def _matches(call: Call, workflow: Workflow) -> bool:
 
 @_operation("create_workflow", "POST", "/workflows", scope="workflow:create", body=CREATE_BODY)
 def create_workflow(call: Call) -> dict[str, Any]:
+    check_name(call.body["name"], 1)
     check_structure(call.body, call.state.version)
     project_id = call.body.get("projectId") or call.state.personal_project_id
     call.state.projects.get(project_id)
@@ -359,6 +378,7 @@ def update_workflow(call: Call) -> dict[str, Any]:
     if workflow.is_archived:
         raise ApiError(400, "Cannot update an archived workflow.")
     check_structure(call.body, call.state.version)
+    check_name(call.body["name"], 0)
     _folder(call.state, workflow.project_id, call.body)
     call.state.workflows.update(workflow, call.body)
     if workflow.active and call.query.get("publishIfActive", True):
@@ -403,7 +423,9 @@ def unarchive_workflow(call: Call) -> dict[str, Any]:
     body=Body(required={"destinationProjectId": Text()}),
 )
 def transfer_workflow(call: Call) -> None:
-    call.state.workflows.transfer(_workflow(call), call.body["destinationProjectId"])
+    missing = f'Could not find workflow with the id "{call.path["workflowId"]}". '
+    workflow = _workflow(call, missing=f"{missing}Make sure you have the permission to move it.")
+    call.state.workflows.transfer(workflow, call.body["destinationProjectId"])
 
 
 # ---------------------------------------------------------------- publishing
@@ -444,18 +466,20 @@ def list_workflow_history(call: Call) -> dict[str, Any]:
 
 @_operation("get_workflow_version", "GET", f"{_WORKFLOW}/versions/{{workflowVersionId}}", scope="workflow:read")
 def get_workflow_version(call: Call) -> dict[str, Any]:
-    return _version(call, call.path["workflowId"], call.path["workflowVersionId"])
+    return _version(call, "workflowId", "workflowVersionId", missing="Workflow not found")
 
 
 @operation(
     "get_workflow_version_deprecated", "GET", "/workflows/{id}/{versionId}", scope="workflow:read", family="strict"
 )
 def get_workflow_version_deprecated(call: Call) -> Reply:
-    return Reply(_version(call, call.path["id"], call.path["versionId"]), headers=_VERSION_DEPRECATED)
+    version = _version(call, "id", "versionId", missing="Version not found")
+    return Reply(version, headers=_VERSION_DEPRECATED)
 
 
-def _version(call: Call, workflow_id: str, version_id: str) -> dict[str, Any]:
-    version = call.state.workflows.get(workflow_id, missing="Version not found").versions.get(version_id)
+def _version(call: Call, workflow_key: str, version_key: str, *, missing: str) -> dict[str, Any]:
+    workflow = call.state.workflows.get(call.path[workflow_key], missing=missing)
+    version = workflow.versions.get(call.path[version_key])
     if version is None:
         raise ApiError(404, "Version not found")
     return version_json(version)

@@ -1,7 +1,8 @@
-"""Workflows: their drafts and versions, what keeps one from being published, their live webhooks, and their tags."""
+"""Workflows: their drafts and versions, publishing, their live webhooks, and their tags."""
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,11 +10,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_provider_service.simulator._engine.engine import Engine
-from airflow_provider_service.simulator._engine.nodes import SPLIT_OUT, WEBHOOK, Node, activates, is_counted, is_trigger
+from airflow_provider_service.simulator._engine.nodes import WEBHOOK
 from airflow_provider_service.simulator._engine.run import Callee, Snapshot, called_workflows
 from airflow_provider_service.simulator._host import Host
 from airflow_provider_service.simulator._stores.credentials import CredentialStore
 from airflow_provider_service.simulator._stores.projects import ProjectStore, UserStore
+from airflow_provider_service.simulator._stores.publishing import NodeTypes
 from airflow_provider_service.simulator._validation import ApiError, is_at_least
 
 # Attributes of a workflow that a request's body sets, by their key in the body.
@@ -69,15 +71,12 @@ class Workflow:
     live_version: Version | None = None  # follows the active version a little later
     versions: dict[str, Version] = field(default_factory=dict)  # oldest first
     tag_ids: list[str] = field(default_factory=list)
+    trigger_count: int = 0  # stays as it was when the workflow was last published
     unpublished_by: datetime | None = None  # until then its webhooks are being taken down
 
     @property
     def active(self) -> bool:
         return self.active_version is not None
-
-    @property
-    def trigger_count(self) -> int:
-        return sum(map(is_counted, self.active_version.nodes)) if self.active_version else 0
 
     def snapshot(self, version: Version | None = None) -> Snapshot:
         source = version or self
@@ -95,8 +94,10 @@ class WorkflowStore:
         projects: ProjectStore,
         tags: TagStore,
         credentials: CredentialStore,
+        node_types: NodeTypes,
     ) -> None:
         self._host = host
+        self._node_types = node_types
         self._credentials = credentials
         self._engine = engine
         self._users = users
@@ -147,7 +148,7 @@ class WorkflowStore:
             updated_at=now,
             shared_at=now,
             node_groups=body.get("nodeGroups") or [],
-            static_data=body.get("staticData"),
+            static_data=_read(body.get("staticData")),
             pin_data=body.get("pinData"),
             parent_folder_id=body.get("parentFolderId"),
         )
@@ -160,7 +161,7 @@ class WorkflowStore:
         before = (workflow.nodes, workflow.connections)
         for key, attribute in _WRITABLE.items():
             if key in body:
-                setattr(workflow, attribute, body[key])
+                setattr(workflow, attribute, _read(body[key]) if key == "staticData" else body[key])
         if "nodes" in body:
             workflow.nodes = self._filled(workflow.nodes, workflow.project_id)
         settings = {**workflow.settings, **self._stored(body.get("settings") or {})}
@@ -171,7 +172,15 @@ class WorkflowStore:
         self._touch(workflow)
 
     def _filled(self, nodes: Sequence[Mapping[str, Any]], project_id: str) -> list[dict[str, Any]]:
-        return self._credentials.found_for(with_ids(nodes), project_id)
+        return self._credentials.found_for(list(map(self._with_ids, nodes)), project_id)
+
+    def _with_ids(self, node: Mapping[str, Any]) -> dict[str, Any]:
+        """The node with the ids that it lacks, new ones each time; older versions accept nodes without a name."""
+        filled = {"name": node["type"].rpartition(".")[2], **node}
+        filled["id"] = filled.get("id") or str(uuid.uuid4())
+        if self._node_types.has_webhooks(filled) and not filled.get("webhookId"):
+            filled["webhookId"] = str(uuid.uuid4())
+        return filled
 
     def _stored(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """The settings without those that the service accepts but does not store."""
@@ -265,12 +274,7 @@ class WorkflowStore:
         version = workflow.versions.get(version_id or workflow.version_id)
         if version is None:
             raise ApiError(404, "Version not found")
-        if not any(map(activates, version.nodes)):
-            text = "Workflow cannot be activated because it has no trigger node. "
-            raise ApiError(400, text + "At least one trigger, webhook, or polling node is required.")
-        issues = configuration_issues(version.nodes, version.connections)
-        if issues and is_at_least(self._host.version, "2.20"):
-            raise ApiError(400, issues)
+        self._node_types.require_publishable(version.nodes, version.connections)
         self._require_published_callees(workflow, version)
         self._host.settle()
         if self.webhooks.conflicts(workflow.id, version.nodes):
@@ -283,11 +287,14 @@ class WorkflowStore:
         workflow.unpublished_by = None
         self._record_publishing(version, "activated")
         self._touch(workflow)
+        count = self._node_types.count_triggers(version.nodes)
+        if not is_at_least(self._host.version, "2.41"):
+            workflow.trigger_count = count
 
         def go_live(_moment: datetime) -> None:
             # It may have been unpublished or published again in the meantime.
             if workflow.active_version is version and workflow.id in self._workflows:
-                workflow.live_version = version
+                workflow.live_version, workflow.trigger_count = version, count
                 self.webhooks.register(workflow.id, version.version_id, version.nodes)
 
         self._host.schedule.at(self._in(self._host.publish_delay if delay is None else delay), go_live)
@@ -338,90 +345,10 @@ class WorkflowStore:
         )
 
 
-# ---------------------------------------------------------------- the ids of nodes
-
-# Node types that others can call, as the service knows them: triggers, without the end of their names, and other nodes.
-_TRIGGERS = """
-    activeCampaign acuityScheduling affinity asana autopilot awsSns bitbucket box cal calendly chargebee
-    ciscoWebex clickUp convertKit copper currents customerIo emelia eventbrite facebook facebookLeadAds figma
-    flow form formIo formstack getResponse github gitlab gumroad helpScout hubspot invoiceNinja jira jotForm
-    keap koBoToolbox lemlist linear loneScale mailchimp mailerLite mailjet mautic microsoftTeams netlify onfleet
-    payPal pipedrive postmark pushcut sendInBlue shopify slack strava stripe surveyMonkey taiga telegram theHive
-    theHiveProject trello twilio typeform venafiTlsProtectCloud webflow whatsApp wise wooCommerce workable wufoo
-    zendesk
-"""
-_OTHERS = ("form", "github", "googleChat", "telegram", "wait", "webhook", "whatsApp")
-_AI = ("chat", "chatTrigger", "mcpTrigger", "microsoftAgent365Trigger")
-# Those whose first versions could not be called.
-_SINCE_VERSION_2 = ("emailSend", "gmail", "slack", "microsoftTeams", "microsoftOutlook", "discord")
-_CALLABLE = {
-    *(f"n8n-nodes-base.{name}Trigger" for name in _TRIGGERS.split()),
-    *(f"n8n-nodes-base.{name}" for name in _OTHERS),
-    *(f"@n8n/n8n-nodes-langchain.{name}" for name in _AI),
-}
-
-
-def with_ids(nodes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Fill in the names, ids and webhook ids that nodes lack, with new ids each time."""
-    filled = []
-    for node in nodes:
-        kind = node["type"].rpartition(".")[2]
-        copy = {"parameters": {}, "typeVersion": 1, "name": kind, **node}
-        copy["id"] = copy.get("id") or str(uuid.uuid4())
-        is_callable = node["type"] in _CALLABLE or (kind in _SINCE_VERSION_2 and copy["typeVersion"] >= 2)
-        if is_callable and not copy.get("webhookId"):
-            copy["webhookId"] = str(uuid.uuid4())
-        filled.append(copy)
-    return filled
-
-
-# ---------------------------------------------------------------- what keeps a workflow from being published
-
-# Credentials that a webhook, or a request in its first versions, needs by its authentication.
-_CREDENTIALS = {"basicAuth": "httpBasicAuth", "headerAuth": "httpHeaderAuth", "jwtAuth": "jwtAuth"}
-_AUTHENTICATED = (WEBHOOK, "n8n-nodes-base.httpRequest")
-# Parameters that must not be empty.
-_REQUIRED = {
-    "n8n-nodes-base.httpRequest": "url",
-    "n8n-nodes-base.formTrigger": "formTitle",
-    SPLIT_OUT: "fieldToSplitOut",
-}
-
-
-def configuration_issues(nodes: Sequence[Node], connections: Mapping[str, Any]) -> str | None:
-    """The refusal to publish these nodes, or None. It ignores those that are disabled, or that nothing starts."""
-    connected = _connected(connections)
-    faults = [
-        f'Node "{node["name"]}":\n  - {issue}'
-        for node in nodes
-        if not node.get("disabled") and (is_trigger(node) or node["name"] in connected)
-        if (issue := _issue(node)) is not None
-    ]
-    if not faults:
-        return None
-    count = f"{len(faults)} node{'s' if len(faults) > 1 else ''}"
-    return "\n\n".join([f"Cannot publish workflow: {count} have configuration issues:", *faults])
-
-
-def _issue(node: Node) -> str | None:
-    parameters = node.get("parameters") or {}
-    required = _REQUIRED.get(node["type"])
-    if required is not None and parameters.get(required, "") == "":
-        return f"Missing or invalid required parameters: {required}"
-    credential = _CREDENTIALS.get(str(parameters.get("authentication"))) if node["type"] in _AUTHENTICATED else None
-    reference = (node.get("credentials") or {}).get(credential) if credential else None
-    if credential and not reference:
-        return f"Missing required credential: {credential}"
-    if credential and not (isinstance(reference, dict) and reference.get("id")):
-        return f"Credential not configured: {credential}"
-    return None
-
-
-def _connected(connections: Mapping[str, Any]) -> set[str]:
-    names = {source for source, by_kind in connections.items() if by_kind}
-    for by_kind in connections.values():
-        names |= {target["node"] for outputs in by_kind.values() for targets in outputs for target in targets or []}
-    return names
+def _read(static_data: Any) -> dict[str, Any] | None:
+    """Static data as the service keeps it: an object, which may be sent as text; anything else is dropped."""
+    read = json.loads(static_data) if isinstance(static_data, str) else static_data
+    return read if isinstance(read, dict) else None
 
 
 # ---------------------------------------------------------------- live webhooks
