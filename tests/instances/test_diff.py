@@ -66,7 +66,227 @@ def test_a_plan_shows_no_secret_wherever_it_stands(client, deploy, before, after
     assert shown in text
 
 
-@pytest.mark.parametrize("repeated", ["token", "password=`\\`", "-----BEGIN PRIVATE KEY", 'password="\n'])
+RANDOM = "a1B2c3D4e5F6g7H8i9J0"
+HEX = "0a1b2c3d4e5f60718293a4b5c6d7e8f9"
+# Names of fields and what they hold, and texts.
+SECRETS = [
+    # the names of fields
+    ("password", "S3CR3T"),
+    ("dbPass", "S3CR3T"),
+    ("smtp_pwd", "S3CR3T"),
+    ("passphrase", "S3CR3T"),
+    ("clientSecret", "S3CR3T"),
+    ("accessToken", "S3CR3T"),
+    ("botToken", "S3CR3T"),
+    ("apikey", "S3CR3T"),
+    ("APIKey", "S3CR3T"),
+    ("X-API-KEY", "S3CR3T"),
+    ("openaiKey", "S3CR3T"),
+    ("X-Key", "S3CR3T"),
+    ("Ocp-Apim-Subscription-Key", "S3CR3T"),
+    ("encryption_key", "S3CR3T"),
+    ("githubPat", "S3CR3T"),
+    ("pat", "S3CR3T"),
+    ("sessionId", "S3CR3T"),
+    ("connect.sid", "S3CR3T"),
+    ("sid", "S3CR3T"),
+    ("jwt", "S3CR3T"),
+    ("otp", "S3CR3T"),
+    ("pin", 4711),
+    ("Set-Cookie", "S3CR3T"),
+    ("Authorization", "S3CR3T"),
+    ("proxyAuth", "S3CR3T"),
+    ("key", RANDOM),
+    ("auth", RANDOM),
+    ("signature", RANDOM),
+    # texts
+    ("url", "https://h/x?auth=S3CR3T&page=2"),
+    ("url", "https://h/x?page=2&key=S3CR3T"),
+    ("url", "https://h/?sig=S3CR3T"),
+    ("url", "https://h/?signature=S3CR3T"),
+    ("url", "https://h/?access_token=S3CR3T"),
+    ("url", "https://h/?apikey=S3CR3T"),
+    ("url", "https://h/?code=S3CR3T"),
+    ("url", "=https://h/?token=S3CR3T&id={{ $json.id }}"),
+    ("url", "https://me:S3CR3T@h/x"),
+    ("url", "postgres://me:p@S3CR3T@h:5432/db"),
+    ("url", "redis://:S3CR3T@h"),
+    ("url", "mongodb+srv://me:S3CR3T@a,b/db"),
+    ("dsn", "Server=h;Uid=me;Pwd=S3CR3T;"),
+    ("dsn", "DefaultEndpointsProtocol=https;AccountName=x;AccountKey=S3CR3T==;EndpointSuffix=y"),
+    ("dsn", "Endpoint=sb://h/;SharedAccessKeyName=x;SharedAccessKey=S3CR3T"),
+    ("command", "curl -u me:S3CR3T https://h"),
+    ("command", "curl --user 'me:S3CR3T' https://h"),
+    ("command", 'curl -H "X-Api-Key: S3CR3T" https://h'),
+    ("command", "curl -H 'Cookie: a=S3CR3T'"),
+    ("command", "export OPENAI_KEY=S3CR3T"),
+    ("command", "deploy --token S3CR3T --fast"),
+    ("command", "mysql --password=S3CR3T"),
+    ("text", "API key: S3CR3T"),
+    ("text", "session id = S3CR3T"),
+    ("text", "Bearer S3CR3T"),
+    ("text", "Basic dXNlcjpTM0NSM1Q/S3CR3T="),
+    ("jsCode", f"const key = '{RANDOM}'"),
+    ("jsCode", "credentials = 'S3CR3T'"),
+    ("jsCode", "headers: {'x-functions-key': 'S3CR3T'}"),
+    ("jsCode", "const token = $json.token || 'S3CR3T'"),
+    ("jsCode", "if (token === 'S3CR3T') {"),
+    ("jsonBody", '={"api_key": "S3CR3T", "id": {{ $json.id }}}'),
+    ("jsonBody", '{"a": {"appKey": "S3CR3T"}}'),
+    ("password", "={{ 'S3CR3T' }}"),
+    ("password", "={{ $json.x }}S3CR3T"),
+    ("password", "={{ $json.x.replace('S3CR3T', '') }}"),
+    # issued tokens
+    *(
+        ("text", f"use {token}, please")
+        for token in (
+            f"sk-{RANDOM}{RANDOM}",
+            f"sk-proj-{RANDOM}-{RANDOM}",
+            f"sk-ant-api03-{RANDOM}_{RANDOM}",
+            f"sk_live_{RANDOM}",
+            f"rk_live_{RANDOM}",
+            f"pk_test_{RANDOM}",
+            f"whsec_{RANDOM}",
+            f"xoxb-1234-{RANDOM}",
+            f"xapp-1-{RANDOM}",
+            f"ghp_{RANDOM}{RANDOM}",
+            f"github_pat_{RANDOM}_{RANDOM}",
+            f"glpat-{RANDOM}",
+            f"npm_{RANDOM}{RANDOM}",
+            f"hf_{RANDOM}",
+            f"ntn_{RANDOM}",
+            f"AIza{RANDOM}{RANDOM}",
+            f"ya29.{RANDOM}",
+            f"GOCSPX-{RANDOM}",
+            f"AKIAIOSFODNN7EXAMPLE, {RANDOM}{RANDOM}",
+            f"eyJhbGciOiJ.{RANDOM}.{RANDOM}",
+            f"SG.{RANDOM}.{RANDOM}",
+            f"123456789:AA{RANDOM}{RANDOM}",
+            f"SK{HEX}",
+            f"AC{HEX}",
+            f"key-{HEX}",
+            f"{HEX}-us12",
+            f"shpat_{HEX}",
+            f"dapi{HEX}",
+            f"pat-na1-{RANDOM}",
+            f"n8n_api_{HEX}",
+            f"https://discord.com/api/webhooks/123/{RANDOM}",
+            f"https://hooks.slack.com/services/T0/B0/{RANDOM}",
+            f"https://api.telegram.org/bot123456789:AA{RANDOM}/sendMessage",
+        )
+    ),
+    ("text", f"-----BEGIN RSA PRIVATE KEY-----\\n{RANDOM}\\n-----END RSA PRIVATE KEY-----"),
+]
+READABLE = [
+    ("primaryKey", "id"),
+    ("sortKey", "name"),
+    ("keyboard", "qwerty"),
+    ("monkey", "see"),
+    ("key", "status"),
+    ("key", "order_items_2024"),
+    ("keyName", "mine"),
+    ("propertyKey", "a1b"),
+    ("fileKey", "in/2024.csv"),
+    ("publicKey", "name"),
+    ("projectKey", "OPS"),
+    ("maxTokens", 500),
+    ("max_tokens", 500),
+    ("tokenLimit", 3),
+    ("nextPageToken", "p2"),
+    ("nodeCredentialType", "slackApi"),
+    ("genericAuthType", "httpHeaderAuth"),
+    ("authentication", "headerAuth"),
+    ("auth", "basic"),
+    ("credentials", {"httpBearerAuth": {"id": "1", "name": "Mine"}}),
+    ("sendCredentials", True),
+    ("passwordField", "#pw"),
+    ("pattern", "^a+$"),
+    ("path", "in"),
+    ("patch", "1.2"),
+    ("pinned", "yes"),
+    ("compass", "north"),
+    ("author", "me"),
+    ("authorName", "me"),
+    ("tokenUrl", "https://h/token"),
+    ("signature", "Kind regards, Ada"),
+    ("code", "DE"),
+    ("considered", "x"),
+    ("id", "8c5ff1b6-6de7-4d4a-b8a9-0c3b61f1a001"),
+    ("commit", "da39a3ee5e6b4b0d3255bfef95601890afd80709"),
+    ("hash", HEX),
+    ("key", "={{ $json.key }}"),
+    ("apiKey", "={{ $json.body.key }}"),
+    ("Authorization", "=Bearer {{ $json.token }}"),
+    ("token", "={{ $('Get it').item.json['a b'].token }}"),
+    ("password", "={{ $env.PASSWORD }}"),
+    ("token", '={{ $node["Get"].json["token"] }}'),
+    ("token", "={{ $vars.token }}"),
+    ("url", "=https://h/?key={{ $json.key }}&page=2"),
+    ("url", "https://h:8443/x?page=2"),
+    ("url", "https://h/monkey?sort=key"),
+    ("jsonBody", '={"token": "{{ $json.token }}", "page": 2}'),
+    ("jsonBody", '{"sortKey": "name",   "page": 2}'),
+    ("jsCode", "const token = $json.token;\nreturn page"),
+    ("jsCode", "const key = Object.keys(items)[0];\nreturn page"),
+    ("jsCode", "for (const key of keys) { total[key] = 1 }"),
+    ("text", "The basic plan has a key feature: speed"),
+    ("text", "Press any key: it goes on"),
+    ("text", "Basic Authentication is off"),
+    ("text", "ask-me-anything-about-2024"),
+    ("text", "risk-adjusted-return-of-2024"),
+    ("text", "task_secret_santa"),
+    ("text", "docker run -u 1000:1000 x"),
+    ("text", "at 12:30:45, 2024-01-01T10:00:00Z"),
+    ("text", "see https://me@h/x"),
+]
+
+
+def lines_of(client, deploy, fields, before=None):
+    """Return the lines of a plan that adds each field to a node of its own, also as what a field beside it names."""
+    deploy(
+        [
+            workflow(
+                "one",
+                *(node(f"{number}", "set", {"options": before} if before else {}) for number in range(len(fields))),
+            )
+        ]
+    )
+    nodes = [
+        node(f"{number}", "set", {"options": {name: value}, "headers": headers((name, value))})
+        for number, (name, value) in enumerate(fields)
+    ]
+    [change] = plan_of(client, [workflow("one", *nodes)]).changed
+    return list(change.diff)
+
+
+def test_a_plan_hides_secrets_in_their_usual_places(client, deploy):
+    lines = lines_of(client, deploy, SECRETS)
+    # In a text of several lines, nothing is cut.
+    texts = [(name, f"{value}\n") for name, value in SECRETS if isinstance(value, str)]
+    lines += lines_of(client, deploy, texts, {name: "x\ny" for name, _ in texts})
+    assert len(lines) > 4 * len(SECRETS)
+    assert [line for line in lines if any(secret in line for secret in ("S3CR3T", "4711", RANDOM[:12], HEX))] == []
+
+
+def test_a_plan_shows_what_is_no_secret(client, deploy):
+    assert [line for line in lines_of(client, deploy, READABLE) if "***" in line] == []
+
+
+HOSTILE = [
+    "a=",
+    "key=",
+    "&key=",
+    "token={{ $json.a }}",
+    "sk-",
+    "eyJaaaaaaaa",
+    "AKIAIOSFODNN7EXAMPLE ",
+    "//a:",
+    " -u a:",
+    "[",
+]
+
+
+@pytest.mark.parametrize("repeated", ["token", "password=`\\`", "-----BEGIN PRIVATE KEY", 'password="\n', *HOSTILE])
 def test_a_plan_hides_secrets_in_a_long_text_at_once(client, deploy, repeated):
     deploy([workflow("one", node("Get", "httpRequest", {"text": "x"}))])
     started = time.process_time()

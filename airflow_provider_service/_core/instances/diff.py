@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from difflib import unified_diff
 from itertools import islice
 from typing import Any
@@ -15,27 +16,67 @@ from typing import Any
 from airflow_provider_service._core.instances.references import references
 from airflow_provider_service._core.text_table import cut
 from airflow_provider_service.client._definitions import UNSET, settings_not_kept, without_caches
-from airflow_provider_service.client._http.redaction import HIDDEN
+from airflow_provider_service.client._http.redaction import HIDDEN, TOKENS
 from airflow_provider_service.client._values import list_or_empty
 
-_NAME = (
-    r"authorization|bearer|api[-_]?key|access[-_]?key|private[-_]?key|passphrase|password|passwd|pwd|secret|token|"
-    r"credential|cookie"
+# All quantifiers that could be tried again on a long text are possessive or bounded, because others would take hours.
+_END_OF_WORD = re.compile(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z\d]++")
+# Names of fields and variables, in small letters, with their words joined by underscores.
+_SECRET = re.compile(
+    r"passw(?:or[dt]|d)|passphrase|passcode|pwd|secret|(?<!page_)(?<!max_)token|authorization|bearer|credential|cookie"
+    r"|sess(?:ion)?_?id|(?:api|access|auth|private|secret|account|encryption|license|master)_?keys?(?:_|$)"
+    r"|(?:^|_)(?:pass|pat|pin|otp|jwt|sid|sig)$"
 )
-_SECRET = re.compile(_NAME, re.IGNORECASE)
-# In text: a name before an equals sign or colon. Quantifiers are possessive, because others would take hours for some
-# long texts.
-_ASSIGNED = re.compile(r"(?<![\w-])([\w-]++)[\"'`]?\s*+[:=]\s*+(?=\S)")
-_ASSIGNED_NAME = re.compile(rf"{_NAME}|\bvalue$", re.IGNORECASE)
+_SECRET_ENDING = re.compile(r"_(?:key|auth)$")
+# Names that contain one of these words of a secret, but hold none.
+_HARMLESS = re.compile(
+    r"_(?:type|name|url|uri|field|limit|count|usage|length|method|expiry|in)$|(?:^|_)(?:primary|foreign|sort|"
+    r"partition|unique|group|order|hash|range|row|column|field|property|item|object|parent|child|index|lookup|match|"
+    r"matching|merge|join|dedupe|deduplication|cache|idempotency|routing|message|event|issue|project|ticket|document|"
+    r"file|binary|data|json|map|dict|translation|language|label|tag|custom|destination|source|target|input|output|"
+    r"public|hot|short|redis|folder|path|attribute|metadata|list|record|date|time|next|previous)_key$"
+)
+# Under these names, only what looks random is a secret: letters and digits mixed.
+_DOUBTFUL = re.compile(r"(?:^|_)(?:key|auth|signature|hmac|salt)$|^code$")
+_RANDOM = re.compile(r"(?=[\w+/=-]{16})[\w+/=-]{0,100}?\d[A-Za-z]")
+# Fields that hold the value of what another field beside them names.
+_VALUES = ("value", "stringValue", "fieldValue", "headerValue", "keyValue")
+_LABELS = ("name", "key", "fieldId", "fieldName", "keyName", "header")
+# In text: a name of one or two words before an equals sign or colon.
+_ASSIGNED = re.compile(r"(?<![\w-])((?:[\w-]++ (?=[\w-]))?+[\w-]++)[\"'`]?\s*+[:=]\s*+(?=\S)")
 # What follows it on its line, and on further lines if a text in quotes goes on there.
 _ASSIGNED_TEXT = re.compile(
     r"""(?:"(?!"")(?:[^"\\]|\\.)*+"|'(?!'')(?:[^'\\]|\\.)*+')?+"""
     r"""(?:`(?:[^`\\]|\\.)*+`|"{3}.*?"{3}|'{3}.*?'{3}|"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+'|\\.|[^\n])*+""",
     re.DOTALL,
 )
-# The credentials of a header, and those of a URL.
-_ANYWHERE = re.compile(r"(\b(?:bearer|basic) +|//[^/\s:@]*:(?=[^\s/@]+@))[^\s/@\"']+", re.IGNORECASE)
+_WORD = re.compile(r"[^\s&\"'`,;<>(){}\[\]]++")
+# An expression that only refers to data, such as {{ $json.token }}, is no secret.
+_REFERENCE = (
+    r"""\$(?:(?:json|node|input|items?|env|vars|secrets|binary|execution|workflow|parameter)\b|(?=\())"""
+    r"""(?:\((?:"[^"\n]*+"|'[^'\n]*+')?\))?+(?:[\w.?]|\[(?:\d++|"[^"\n]*+"|'[^'\n]*+')\]|\(\))*+"""
+)
+_SCHEME = "(?i:bearer|basic|token|apikey)"
+_EXPRESSION = rf"\{{\{{\s*+{_REFERENCE}\s*+\}}\}}"
+_REFERRING = re.compile(rf"=?(?:{_SCHEME} )?(?:{_EXPRESSION}[\s:/_.-]*+)++")
+_REFERENCE_ASSIGNED = re.compile(
+    rf"(?:([\"'`]?)=?(?:{_SCHEME} )?{_EXPRESSION}\1|{_REFERENCE})(?=[ \t]*+(?:[,;)}}\]&\n]|\Z))"
+)
+# Before a secret: in a URL, a header or a command line, and addresses by which everybody can send.
+_IN_URL = r"""(//[^/\s:@"']*+:)[^\s/"']+(?=@)"""
+_BEFORE = (
+    r"\b(?i:bearer) ++(?!\{\{|\$[{A-Z]|tokens?\b)",
+    r"\b(?i:basic) ++(?=[\w+/]*[a-z\d][A-Z\d])",
+    r"""(?<!\S)(?:-u|--user|--proxy-user)[ =]*+["']?(?=[A-Za-z])[^\s:"']*+:""",
+    r"--[\w-]{0,40}(?i:password|token|secret|key)[ ]++(?=[^\s-])",
+    r"\bdiscord(?:app)?\.com/api/webhooks/",
+    r"\bhooks\.slack\.com/\w++/",
+    r"\bhooks\.zapier\.com/hooks/catch/",
+    r"\bwebhook\.office\.com/",
+)
+_ANYWHERE = re.compile(rf"""{_IN_URL}|({"|".join(_BEFORE)})[^\s"'`,;<>]++""")
 _PRIVATE_KEY = re.compile(r"-----BEGIN [\w ]{0,40}PRIVATE KEY.*?(?:-----END[\w ]{0,60}-----|\Z)", re.DOTALL)
+_TOKENS = re.compile(TOKENS)
 #: Maximum number of lines that are shown of a text, such as code.
 _MAX_LINES = 40
 # A definition may leave these out. A new webhook id would mean a new address.
@@ -145,12 +186,32 @@ def _shown(value: Any) -> str:
     return cut(json.dumps(value, ensure_ascii=False, default=str))
 
 
-def _is_secret(name: str, *fields: Mapping[str, Any]) -> bool:
-    """Whether a field holds a secret by its name, or as the value of what the field ``name`` beside it names."""
-    if name == "value":
-        return any(_SECRET.search(str(holder.get("name", ""))) for holder in fields)
-    # The credentials of a node are names and ids.
-    return name != "credentials" and _SECRET.search(name) is not None
+def _is_secret(name: str, *holders: Mapping[str, Any]) -> bool:
+    """Whether a field of any of these holds a secret by its name, or as the value of what a field beside it names."""
+    for holder in holders:
+        value = holder.get(name)
+        labels = [name, *(holder.get(label) for label in _LABELS if name in _VALUES)]
+        if any(isinstance(label, str) and _names_secret(label, value) for label in labels):
+            return True
+    return False
+
+
+def _names_secret(name: str, value: Any) -> bool:
+    if value is None or isinstance(value, bool):
+        return False
+    # The credentials of a node, and each of them, are names and ids.
+    if isinstance(value, Mapping) and (name == "credentials" or value.keys() <= {"id", "name"}):
+        return False
+    words = _words(name)
+    if _HARMLESS.search(words) or (isinstance(value, str) and _REFERRING.fullmatch(value)):
+        return False
+    if _SECRET.search(words) or _SECRET_ENDING.search(words):
+        return True
+    return isinstance(value, str) and bool(_DOUBTFUL.search(words) and _RANDOM.match(value))
+
+
+def _words(name: str) -> str:
+    return _END_OF_WORD.sub("_", name).lower()
 
 
 def _without_secrets(value: Any) -> Any:
@@ -165,25 +226,40 @@ def _without_secrets(value: Any) -> Any:
 
 
 def _text_without_secrets(text: str) -> str:
-    if _SECRET.search(text):
-        # A text that the service evaluates begins with an equals sign.
-        prefix, content = ("=", text[1:]) if text.startswith("=") else ("", text)
-        try:
+    # A text that the service evaluates begins with an equals sign.
+    prefix, content = ("=", text[1:]) if text.startswith("=") else ("", text)
+    if content.lstrip()[:1] in ("{", "["):
+        with suppress(ValueError, RecursionError):
             parsed = json.loads(content)
-        except ValueError:
-            text = "".join(_without_assigned(text))
-        else:
-            if isinstance(parsed, (dict, list)):
-                indent = 2 if "\n" in content else None
-                return prefix + json.dumps(_without_secrets(parsed), ensure_ascii=False, indent=indent)
-    return _PRIVATE_KEY.sub(HIDDEN, _ANYWHERE.sub(rf"\1{HIDDEN}", text))
+            safe = _without_secrets(parsed)
+            indent = 2 if "\n" in content else None
+            return text if safe == parsed else prefix + json.dumps(safe, ensure_ascii=False, indent=indent)
+    text = "".join(_without_assigned(text))
+    return _PRIVATE_KEY.sub(HIDDEN, _TOKENS.sub(HIDDEN, _ANYWHERE.sub(rf"\1\2{HIDDEN}", text)))
 
 
 def _without_assigned(text: str) -> Iterator[str]:
-    end = 0
+    """Yield the text without the values of secrets: words in a URL's query, or else all up to the end of the line."""
+    end, names_secrets = 0, _SECRET.search(text.lower())
     for assigned in _ASSIGNED.finditer(text):
-        if assigned.start() >= end and _ASSIGNED_NAME.search(assigned[1]):
-            yield text[end : assigned.end()] + HIDDEN
-            value = _ASSIGNED_TEXT.match(text, assigned.end())
-            end = value.end() if value else assigned.end()
+        start = assigned.end()
+        words = _words(assigned[1])
+        if assigned.start() < end or _HARMLESS.search(words) or _REFERENCE_ASSIGNED.match(text, start):
+            continue
+        is_secret = (
+            _SECRET.search(words)
+            or _SECRET_ENDING.search(_words(assigned[1].rpartition(" ")[2]))
+            or (names_secrets and words.endswith("value"))
+        )
+        is_quoted = text[start] in "\"'`"
+        in_query = text[assigned.start() - 1 : assigned.start()] in ("?", "&") and not is_quoted
+        if is_secret and not in_query:
+            value = _ASSIGNED_TEXT.match(text, start)
+        elif is_secret or (_DOUBTFUL.search(words) and (in_query or _RANDOM.match(text, start + is_quoted))):
+            start += is_quoted
+            value = _WORD.match(text, start)
+        else:
+            continue
+        yield text[end:start] + HIDDEN
+        end = value.end() if value else start
     yield text[end:]

@@ -54,7 +54,26 @@ def masked(text: str, *secrets: str | None) -> str:
 #: Texts to hide, by name.
 Secrets = Mapping[str, Collection[str]]
 #: A signed token (JWT).
-SIGNED = r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+"
+SIGNED = r"(?<![\w-])eyJ[\w-]{8,}+\.[\w-]++\.[\w-]++"
+# Names of credentials that these issuers put before a random text, which has at least one digit.
+_ISSUED = (
+    r"(?:[spr]k_(?:live|test)|whsec|gh[opsur]|github_pat|npm|hf|gsk|r8|ntn|secret|lin_api|n8n_api|glsa|sbp|do[opr]_v1"
+    r"|shp(?:at|ca|pa|ss))_|(?:sk|xox[a-z]|xoxe\.xox[bp]|xapp|xai|pplx|pypi|gl(?:pat|ptt|dt|rt|cbt|ft)|xkeysib|PMAK"
+    r"|NRAK|GOCSPX|pat-(?:na|eu)\d|key)-|AIza|ya29\.|1//0|dapi|hvs\.|EAA"
+)
+#: Tokens of well-known issuers, wherever they stand in a text. The secret of a key of AWS has no shape of its own.
+TOKENS = "|".join(
+    [
+        SIGNED,
+        rf"(?<![A-Za-z0-9])(?:{_ISSUED})(?=[\w-]{{0,80}}\d)[\w-]{{15,}}+",
+        r"(?:AKIA|ASIA)[A-Z0-9]{16}(?:.{1,80}?(?<![\w/+])[\w/+]{40}(?![\w/+=]))?",
+        r"(?<![\w-])SG\.[\w-]{16,}+\.[\w-]{16,}+",  # SendGrid
+        r"(?<!\d)\d{6,12}:AA[\w-]{20,}+",  # a bot of Telegram
+        r"\b(?:SK|AC)[0-9a-f]{32}\b",  # Twilio
+        r"\b[0-9a-f]{32}-us\d{1,2}\b",  # Mailchimp
+        r"\bpat\w{14}\.[0-9a-f]{32,}+",  # Airtable
+    ]
+)
 
 
 def redacted(value: Any, secrets: Secrets, *, doubtful: Secrets | None = None, shapes: Collection[str] = ()) -> Any:
