@@ -65,7 +65,7 @@ class Contract:
     def __init__(self, client: Resources) -> None:
         config = client.transport.config
         answer = client.transport.page(config.api_root.removeprefix(config.base_url) + _CONTRACT)
-        self._faults = _by_document(answer.text) if answer is not None and answer.status_code == 200 else None
+        self._faults = by_document(answer.text) if answer is not None and answer.status_code == 200 else None
         #: Whether the server publishes its document, which its administrator can switch off.
         self.is_published = self._faults is not None
         self._client = client
@@ -139,7 +139,7 @@ def _inside(place: str, path: Sequence[Any], nodes: Sequence[Mapping[str, Any]])
     return f"{place}, {'.'.join(keys)}" if keys else place
 
 
-def _by_document(text: str) -> Callable[[Any], Iterator[tuple[Sequence[Any], str]]] | None:
+def by_document(text: str) -> Callable[[Any], Iterator[tuple[Sequence[Any], str]]] | None:
     """Return what finds the faults of a workflow, by a document of OpenAPI 3.0; None if it describes no workflow."""
     # Imported late: both are slow to import, and only a plan that changes something needs them.
     import yaml
