@@ -109,7 +109,7 @@ def message(text: str) -> str:
         (415, message("unsupported media type"), JSON, errors.ServiceInvalidRequestError, "unsupported media"),
         (422, message("odd"), JSON, errors.ServiceInvalidRequestError, "odd"),
         (429, message("slow down"), JSON, errors.ServiceRateLimitedError, "too many requests"),
-        (500, "<pre>Internal Server Error</pre>", HTML, errors.ServiceServerError, "malformed argument can be"),
+        (500, "<pre>Internal Server Error</pre>", HTML, errors.ServiceServerError, "The service's log says why"),
         (501, "", PLAIN, errors.ServiceServerError, "the server failed"),
         (502, "<h1>Bad Gateway</h1>", HTML, errors.ServiceUnavailableError, "'Bad Gateway'"),
         (503, "", {}, errors.ServiceUnavailableError, "not available now (HTTP 503)"),

@@ -9,7 +9,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service._core.instances.plan import DeploymentTarget, make_plan
 from airflow_provider_service._core.instances.source import read_source
-from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.client.errors import ServiceDeploymentError, ServiceInputError
 from airflow_provider_service.operators.instances import ServiceDeployWorkflowsOperator
 
 from .workflows import address, calling, child, node, parent, webhook, workflow
@@ -343,3 +343,13 @@ def test_code_outside_the_folder_is_not_read(execute, tmp_path):
     (tmp_path / "flows" / "one.json").write_text(json.dumps(definition))
     with pytest.raises(AirflowFailException, match="must be below the folder of the definition"):
         execute(ServiceDeployWorkflowsOperator, source=str(tmp_path / "flows"))
+
+
+def test_a_deployment_names_the_node_for_which_the_service_fails(client, deploy, simulator):
+    simulator.inject("status", status=500, method="POST", path="/activate", times=None)
+    one = workflow("one", webhook("one"), node("Extract", "extractFromFile", disabled=True), active=True)
+    with pytest.raises(ServiceDeploymentError, match=r"Node 'Extract' \(n8n-nodes-base.extractFromFile\): n8n 2.41"):
+        deploy([one])
+    with pytest.raises(ServiceDeploymentError, match="The service's log says why"):
+        deploy([workflow("two", webhook("two"), active=True)])
+    assert list(client.workflows.list()) == []
