@@ -13,7 +13,6 @@ from airflow_provider_service._core.reports.sections import CATEGORIES, audit_re
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
-    from airflow_provider_service.client.models import AuditReport, AuditSection
     from airflow_provider_service.client.resources._audit import AuditReports
 
 _MAX_SHOWN_LOCATIONS = 20
@@ -27,7 +26,14 @@ class Audited:
     def lines(self) -> Iterator[str]:
         for title, report in self.reports.items():
             yield title
-            yield from _lines(report)
+            for section in report.sections:
+                yield f"  {section.title}: {section.description}"
+                yield f"    Recommendation: {section.recommendation}"
+                places = section.location or []
+                for place in places[:_MAX_SHOWN_LOCATIONS]:
+                    yield "    - " + ", ".join(f"{name} {value}" for name, value in place.items())
+                if len(places) > _MAX_SHOWN_LOCATIONS:
+                    yield f"    and {len(places) - _MAX_SHOWN_LOCATIONS} more"
 
     def write_report(self, path: str | None, *, made_at: datetime, base_url: str) -> str | None:
         return write_report(path, lambda: audit_report(self.reports, self.fail_on, made_at=made_at, base_url=base_url))
@@ -36,7 +42,14 @@ class Audited:
         found = findings_of(self.reports)
         return {
             "findings": sum(map(len, found.values())),
-            "by_category": {category: _summary(sections) for category, sections in found.items()},
+            "by_category": {
+                category: {
+                    "sections": len(sections),
+                    "locations": sum(len(section.location or ()) for section in sections),
+                    "titles": [section.title for section in sections],
+                }
+                for category, sections in found.items()
+            },
             "report_path": report_path,
             "url": url,
         }
@@ -45,7 +58,11 @@ class Audited:
     def failure(self) -> str | None:
         """Why the audit counts as a failure; None if it does not."""
         found = findings_of(self.reports)
-        risky = [f"{category}: {', '.join(_titles(found[category]))}" for category in self.fail_on if category in found]
+        risky = [
+            f"{category}: {', '.join(section.title for section in found[category])}"
+            for category in self.fail_on
+            if category in found
+        ]
         return f"the audit has findings in {'; '.join(risky)}" if risky else None
 
 
@@ -74,26 +91,3 @@ def _known(name: str, categories: object) -> list[Any]:
     for category in listed:
         require_choice(name, category, CATEGORIES)
     return listed
-
-
-def _titles(sections: Sequence[AuditSection]) -> list[str]:
-    return [section.title for section in sections]
-
-
-def _summary(sections: Sequence[AuditSection]) -> dict[str, Any]:
-    return {
-        "sections": len(sections),
-        "locations": sum(len(section.location or ()) for section in sections),
-        "titles": _titles(sections),
-    }
-
-
-def _lines(report: AuditReport) -> Iterator[str]:
-    for section in report.sections:
-        yield f"  {section.title}: {section.description}"
-        yield f"    Recommendation: {section.recommendation}"
-        places = section.location or []
-        for place in places[:_MAX_SHOWN_LOCATIONS]:
-            yield "    - " + ", ".join(f"{name} {value}" for name, value in place.items())
-        if len(places) > _MAX_SHOWN_LOCATIONS:
-            yield f"    and {len(places) - _MAX_SHOWN_LOCATIONS} more"

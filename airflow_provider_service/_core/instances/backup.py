@@ -36,12 +36,11 @@ from airflow_provider_service._core.instances.backup_archive import (
     VariableEntry,
     WorkflowEntry,
 )
-from airflow_provider_service._core.instances.deployment_record import is_deployment_record
+from airflow_provider_service._core.instances.deployment_record import is_deployment_record, is_restore_record
 from airflow_provider_service._core.instances.export import to_export_format
 from airflow_provider_service._core.instances.matching import distinct_names, name_with_id
 from airflow_provider_service._core.instances.references import Gap, Gaps, UnambiguousDirectory, references
 from airflow_provider_service._core.instances.restore_reading import problem_of_table, problem_of_workflow, read_backup
-from airflow_provider_service._core.instances.restore_record import is_record
 from airflow_provider_service._core.instances.source import file_stem
 from airflow_provider_service._core.object_storage import StoredFolder, address_of, exists, whole_file
 from airflow_provider_service._core.rows.batches import Progress
@@ -119,7 +118,10 @@ def write_backup(
         read_backup(written)
         if written.unpacked_bytes > MAX_UNPACKED_BYTES:
             log.warning("To restore the backup, max_unpacked_bytes must be at least %d", written.unpacked_bytes)
-        _require_replaceable(address, counts, service, allow_empty=allow_empty)
+        folder, own = _folder_of(address)
+        former = _read(folder, own, service) if exists("path", address) else None
+        if former:
+            _require_all(address, counts, [former[1]], "it would replace a backup that holds some", allow_empty)
 
     with whole_file("path", path, check=check) as file:
         archive = ArchiveWriter(file)
@@ -148,13 +150,6 @@ def _write_members(
     )
     archive.write_json(CONTENTS, contents.model_dump(mode="json"))
     gaps = (*inventory.gaps, *(Gap(*one) for one in NEVER_BACKED_UP.items()))
-    counts = _counts_of(contents, workflows)
-    left_out = [gap._asdict() for gap in gaps]
-    archive.close({"made_at": made_at.isoformat(), "service": service, "counts": counts, "left_out": left_out})
-    return counts, gaps
-
-
-def _counts_of(contents: Contents, workflows: int) -> dict[str, int]:
     projects, tables = contents.projects, contents.data_tables
     lists: dict[str, Any] = {
         "tags": contents.tags,
@@ -166,7 +161,10 @@ def _counts_of(contents: Contents, workflows: int) -> dict[str, int]:
         "users": contents.users,
     }
     rows = {} if tables is None else {"rows": sum(table.rows for table in tables)}
-    return {"workflows": workflows, **{kind: len(many) for kind, many in lists.items() if many is not None}, **rows}
+    counts = {"workflows": workflows, **{kind: len(many) for kind, many in lists.items() if many is not None}, **rows}
+    left_out = [gap._asdict() for gap in gaps]
+    archive.close({"made_at": made_at.isoformat(), "service": service, "counts": counts, "left_out": left_out})
+    return counts, gaps
 
 
 def _write_workflows(archive: ArchiveWriter, inventory: Inventory) -> int:
@@ -174,7 +172,7 @@ def _write_workflows(archive: ArchiveWriter, inventory: Inventory) -> int:
     own = (
         workflow
         for workflow in directory.workflows.values()
-        if not is_record(workflow) and not is_deployment_record(workflow)
+        if not is_restore_record(workflow) and not is_deployment_record(workflow)
     )
     listed = inventory.gaps.addressable("workflow", own)
     taken: set[str] = set()
@@ -295,9 +293,7 @@ class Inventory:
     def folder_ids(self, project_id: str) -> Mapping[tuple[str, ...], str]:
         return self._offered("folders", lambda: dict(self._folders_below(project_id, ROOT, ()))) or {}
 
-    def _folders_below(
-        self, project_id: str, parent: str, above: tuple[str, ...]
-    ) -> Iterator[tuple[tuple[str, ...], str]]:
+    def _folders_below(self, project_id: str, parent: str, above: tuple[str, ...]) -> Iterator[tuple[Any, str]]:
         for folder in self.client.folders.list(project_id, filter={"parentFolderId": parent}):
             path = (*above, folder.name or "")
             yield path, folder.id or ""
@@ -318,7 +314,6 @@ class Inventory:
 
     @cached_property
     def users(self) -> list[UserEntry] | None:
-
         def read() -> list[UserEntry]:
             entries = (
                 UserEntry(email=one.email, first_name=one.first_name, last_name=one.last_name, role=one.role)
@@ -330,7 +325,6 @@ class Inventory:
 
     @cached_property
     def data_tables(self) -> Mapping[Key, DataTable] | None:
-
         def read() -> dict[Key, DataTable]:
             tables: dict[Key, DataTable] = {}
             listed = self.gaps.addressable("data table", self.client.data_tables.list())
@@ -363,13 +357,6 @@ class Inventory:
         except (ServiceForbiddenError, ServiceNotOfferedError) as error:
             self.gaps.note(Gap(what, str(error)))
             return None
-
-
-def _require_replaceable(address: str, counts: Mapping[str, int], service: str, *, allow_empty: bool) -> None:
-    folder, own = _folder_of(address)
-    former = _read(folder, own, service) if exists("path", address) else None
-    if former:
-        _require_all(address, counts, [former[1]], "it would replace a backup that holds some", allow_empty)
 
 
 def _delete_older(

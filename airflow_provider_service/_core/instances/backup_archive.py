@@ -57,7 +57,7 @@ def require_archive(path: object) -> None:
 
 class Hashing(io.RawIOBase):
     def __init__(self, target: IO[bytes] | None = None) -> None:
-        self._target, self._digest = target, hashlib.sha256()
+        self.target, self._digest = target, hashlib.sha256()
         self.count = 0
         #: The number of rows, if rows were written.
         self.rows = 0
@@ -66,15 +66,12 @@ class Hashing(io.RawIOBase):
     def sha256(self) -> str:
         return self._digest.hexdigest()
 
-    def let_go(self) -> None:
-        self._target = None
-
     def writable(self) -> bool:
         return True
 
     def write(self, data: Any) -> int:
-        if self._target is not None:
-            self._target.write(data)
+        if self.target is not None:
+            self.target.write(data)
         self._digest.update(data)
         self.count += len(data)
         return len(data)
@@ -110,7 +107,7 @@ class ArchiveWriter:
 
     def abandon(self) -> None:
         """Close an incomplete archive without writing to its file any more."""
-        self.written.let_go()
+        self.written.target = None
         self._zip.close()
 
 

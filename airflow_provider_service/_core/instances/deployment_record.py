@@ -1,8 +1,8 @@
-"""Record in the instance which workflows were deployed under a name, so that they can be archived later.
+"""Record in the instance which workflows were deployed under a name, to archive them later, and how a restore began.
 
-The record is an inactive workflow with a note, which an instance of any version and plan can store. It holds ids, since
-names and tags are copied along with a workflow, and it is signed with the API key, since anybody who may create a
-workflow could write such a note.
+A record is an inactive workflow with a note, which an instance of any version and plan can store, and is written in one
+call. That of a deployment holds ids, since names and tags are copied along with a workflow, and it is signed with the
+API key, since anybody who may create a workflow could write such a note.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from __future__ import annotations
 import hmac
 import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._core.arguments import refuse, require
+from airflow_provider_service._core.instances.rollback import Writer
+from airflow_provider_service.client.errors import ServiceInputError
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.instances.references import Directory
@@ -30,6 +32,11 @@ _NAME = "Airflow: deployment of "
 _WORDS = (
     "Airflow deployed the workflows with these ids together. With archive_missing, it archives those that leave the "
     "source. Without this workflow, it archives nothing."
+)
+_NAME_OF_RESTORE = "Airflow: restore of the backup "
+_WORDS_OF_RESTORE = (
+    "Airflow restores a backup into this instance, and deletes this workflow at the end. If the task has failed, run "
+    "it again. Delete this workflow only if you give up that restore."
 )
 _PURPOSE = b"airflow-provider-service deployment "
 
@@ -122,3 +129,41 @@ def note_data(workflow: Workflow) -> Any:
         return json.loads(content.partition("\n\n")[2])
     except (IndexError, KeyError, TypeError, RecursionError):
         raise ValueError("the workflow holds no note with data") from None
+
+
+def is_restore_record(workflow: Workflow) -> bool:
+    return workflow.name.startswith(_NAME_OF_RESTORE)
+
+
+class RestoreRecord:
+    """The objects that a restore creates or changes: only these may its next attempt finish, if it is killed."""
+
+    def __init__(self, client: Resources, digest: str) -> None:
+        self._client, self._name = client, _NAME_OF_RESTORE + digest[:16]
+
+    def read(self) -> Mapping[str, Sequence[str]] | None:
+        """Return the names of the objects to create or change, by kind; None if no restore has begun."""
+        records = self._records()
+        if not records:
+            return None
+        try:
+            # The first one was written before anything was changed.
+            begun = note_data(min(records, key=lambda record: str(record.created_at)))
+            return {str(kind): [str(name) for name in names] for kind, names in begun.items()}
+        except (AttributeError, TypeError, ValueError):
+            raise ServiceInputError(
+                f"somebody has changed the workflow {self._name!r}, which records how an earlier attempt began; "
+                "delete it to start over"
+            ) from None
+
+    def write(self, begun: Mapping[str, Sequence[str]]) -> None:
+        self._client.workflows.create(self._name, [note_node(_WORDS_OF_RESTORE, dict(begun))], {}, {})
+
+    def delete(self) -> None:
+        writer = Writer(self._client)
+        for record in self._records():
+            writer.delete(record.id)
+
+    def _records(self) -> list[Workflow]:
+        listed = self._client.workflows.list(name=self._name)
+        return [workflow for workflow in listed if workflow.name == self._name and not workflow.is_archived]

@@ -143,7 +143,6 @@ def exported(
 def to_export_format(
     workflow: Workflow, directory: Directory, *, pinned_data: bool = False, draft: bool = False
 ) -> dict[str, Any]:
-
     def by_name(named: Named) -> Named:
         entry = directory.find(named)
         return Named(named.kind, None, entry.name, named.place, named.type) if entry else named
@@ -158,10 +157,7 @@ def to_export_format(
         if (value or name != "errorWorkflow") and not (name in UNSET and UNSET[name] == value)
     }
     tags = sorted(tag.name for tag in workflow.tags or () if tag.name)
-    written = with_references(
-        {**content, "settings": settings, "active": workflow.active, "tags": tags},
-        by_name,
-    )
+    written = with_references({**content, "settings": settings, "active": workflow.active, "tags": tags}, by_name)
     if_not_empty = ("description", "nodeGroups", "pinData")
     return {name: value for name, value in written.items() if value or name not in if_not_empty}
 
@@ -201,7 +197,14 @@ def write_folder(
         raise
     if remove_stale:
         return addresses, _remove_stale_files(stored, paths, code_paths, allow_empty=allow_empty)
-    _warn_of_former_names(stored, paths)
+    for path, definition in _others(stored, paths).items():
+        if definition["id"] in paths:
+            log.warning(
+                "%r holds the same workflow as %r, under another name. Remove one of them, because a folder with both "
+                "cannot be deployed; remove_stale=True does it",
+                path,
+                paths[definition["id"]],
+            )
     return addresses, []
 
 
@@ -228,18 +231,6 @@ def _remove_stale_files(
     return removed
 
 
-def _warn_of_former_names(stored: StoredFolder, written: Mapping[str, str]) -> None:
-    """Warn of files that hold an exported workflow under a former name: a folder with both cannot be deployed."""
-    for path, definition in _others(stored, written).items():
-        if definition["id"] in written:
-            log.warning(
-                "%r holds the same workflow as %r, under another name. Remove one of them, because a folder with both "
-                "cannot be deployed; remove_stale=True does it",
-                path,
-                written[definition["id"]],
-            )
-
-
 def _others(stored: StoredFolder, written: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """The exported definitions in the folder itself that this export has not written, by their paths."""
     # Some file systems do not distinguish upper from lower case, and list a file under its first name.
@@ -247,19 +238,14 @@ def _others(stored: StoredFolder, written: Mapping[str, str]) -> dict[str, dict[
     others = {}
     for path in stored.files(".json", depth=1) if stored.exists() else ():
         alike = names.get(path.casefold())
-        is_written = alike is not None and stored.is_same(path, alike)
-        if not is_written and (definition := _exported(stored, path)) is not None:
-            others[path] = definition
+        if alike is not None and stored.is_same(path, alike):
+            continue
+        with suppress(ServiceInputError, ValueError, RecursionError):
+            definition = json.loads(stored.read(path))
+            is_workflow = isinstance(definition, dict) and isinstance(definition.get("nodes"), list)
+            if is_workflow and isinstance(definition.get("id"), str):
+                others[path] = definition
     return others
-
-
-def _exported(stored: StoredFolder, path: str) -> dict[str, Any] | None:
-    try:
-        definition = json.loads(stored.read(path))
-    except (ServiceInputError, ValueError, RecursionError):
-        return None
-    is_workflow = isinstance(definition, dict) and isinstance(definition.get("nodes"), list)
-    return definition if is_workflow and isinstance(definition.get("id"), str) else None
 
 
 def _code_files(path: str, definition: Mapping[str, Any]) -> set[str]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from airflow_provider_service._core.arguments import require_source
 from airflow_provider_service._core.instances.apply import apply_plan
 from airflow_provider_service._core.instances.backup import Inventory
+from airflow_provider_service._core.instances.deployment_record import RestoreRecord
 from airflow_provider_service._core.instances.desired_changes import DesiredStatePlan
 from airflow_provider_service._core.instances.faults import refuse_all
 from airflow_provider_service._core.instances.matching import Resolver
@@ -24,7 +25,6 @@ from airflow_provider_service._core.instances.plan import DeploymentPlan, Deploy
 from airflow_provider_service._core.instances.references import Directory, Gap, used_ids, with_references
 from airflow_provider_service._core.instances.restore_objects import ObjectsPlan
 from airflow_provider_service._core.instances.restore_reading import REMOVED
-from airflow_provider_service._core.instances.restore_record import Record
 from airflow_provider_service._core.instances.rollback import Writer
 from airflow_provider_service._core.reports.report import WRITTEN_FIRST, Figure, Listing, Report, Table
 from airflow_provider_service.client._definitions import is_as_defined, read_definition, with_removals
@@ -105,7 +105,7 @@ class Restore:
     _planned: dict[Kind, list[Entry]] = field(default_factory=dict, init=False)
 
     def plan(self) -> RestorePlan:
-        begun = Record(self.client, self.backup.digest).read()
+        begun = RestoreRecord(self.client, self.backup.digest).read()
         if begun is not None:
             log.info("An earlier attempt began this restore; this one finishes what that was to create or change")
 
@@ -141,7 +141,7 @@ class Restore:
 
     def carry_out(self, plan: RestorePlan) -> None:
         """Carry out a plan, and compare the instance with the backup afterwards."""
-        record = Record(self.client, self.backup.digest)
+        record = RestoreRecord(self.client, self.backup.digest)
         if plan.is_empty:
             record.delete()
             return

@@ -160,9 +160,11 @@ class ObjectsPlan:
             self.gaps.append(Gap(f"credential {entry.name!r}", why))
             return
         self.planned["credential"].append(Entry(new_token(), entry.name, entry.type))
-        yield DesiredStateChange(
-            "create", entry.name, {"type": entry.type}, partial(_create_stub, entry=entry, data=data)
-        )
+
+        def perform(client: Resources) -> None:
+            client.credentials.create(entry.name, entry.type, data, project_id=_project_id(client, entry.project))
+
+        yield DesiredStateChange("create", entry.name, {"type": entry.type}, perform)
 
     def _tables(self) -> DesiredStatePlan:
         desired = self._contents.data_tables or []
@@ -222,10 +224,6 @@ def _create_folders(client: Resources, project: str, paths: Sequence[Sequence[st
 def _write_variables(client: Resources, project: str, values: Mapping[str, str]) -> None:
     for change in plan_variables(client, values, _NOTHING, project_id=_project_id(client, project)).changes:
         change.perform(client)
-
-
-def _create_stub(client: Resources, entry: CredentialEntry, data: Mapping[str, Any]) -> None:
-    client.credentials.create(entry.name, entry.type, data, project_id=_project_id(client, entry.project))
 
 
 def _stub_of(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -252,8 +252,8 @@ def describe_scope(scope: str) -> str:
     return " and ".join(described)
 
 
-# What fails with status 500 for a reason that the answer does not tell: the version in which it was seen, the operation, a
-# type of node on which it depends, if any, and the reason.
+# What fails with status 500 for a reason that the answer does not tell: the version in which it was seen,
+# the operation, a type of node on which it depends, if any, and the reason.
 _NO_MODULE = (
     "cannot load this node, even if disabled, where its module date-fns is missing, as after an npm install without "
     "peer dependencies. Install date-fns 2 beside n8n, or replace the node"
