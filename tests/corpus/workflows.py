@@ -278,7 +278,7 @@ def kind_unknown(draw: Random, workflow: Definition) -> None:
 def same(key: str) -> Change:
     def repeat(draw: Random, workflow: Definition) -> None:
         one_more(_step("noOp", 1))(draw, workflow)
-        workflow["nodes"][-1][key] = workflow["nodes"][0][key]
+        workflow["nodes"][-1][key] = workflow["nodes"][0].setdefault(key, _uuid(draw))
 
     return repeat
 
@@ -329,7 +329,6 @@ SHAPES: Mapping[str, tuple[float, Change]] = {
     "executed once": (8, node(executeOnce=True)),
     "retries": (5, node(retryOnFail=True, maxTries=5, waitBetweenTries=5000)),
     "disabled node": (7, node(disabled=True)),
-    "extended credential": (0.3, node(extendsCredential="slackApi")),
     "empty group": (12, empty_groups([])),
     "null group": (2, empty_groups(None)),
     "connection of unknown kind": (0.2, kind_unknown),
@@ -363,13 +362,19 @@ FAULTS: Mapping[str, tuple[float, Change]] = {
     "names of nodes twice": (0.7, same("name")),
     "ids of nodes twice": (0.5, same("id")),
     "connection to nowhere": (0.5, dangling),
-    "key of a node": (0.5, node(color="#ff0000")),
+    "extended credential": (0.3, node(extendsCredential="slackApi")),
+    "key of a node": (0.2, node(color="#ff0000")),
     "unknown setting": (0.3, setting(maxExecutions=5)),
     "unknown value of a setting": (0.2, setting(saveDataErrorExecution="sometimes")),
     "several faults": (0.2, several(same("name"), same("id"), dangling, node(color="#fff"), setting(maxExecutions=5))),
     "credential that is missing": (3, one_more({**_step("telegram", 1.2, chatId="1", text="t"), "credentials": _LOST})),
     "call of what is missing": (1.5, one_more(_step("executeWorkflow", 1.2, workflowId=_LOST_CALL))),
 }
+
+
+def existing() -> list[tuple[str, str, Mapping[str, Any]]]:
+    """Type, name and data of each credential that exists where the workflows are deployed."""
+    return [(kind, name, data) for kind, (name, data) in CREDENTIALS.items()]
 
 
 def corpus(count: int = 300, seed: int = 53) -> list[Sample]:
