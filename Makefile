@@ -28,7 +28,7 @@ AIRFLOW ?= 2.11 3.0 3.1 3.2 3.3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo acceptance live-server smoke-live smoke-stack test test-slow test-matrix test-live test-chaos test-delays test-mutation test-stack conformance bench bench-imports bench-starts bench-transfers bench-waiting bench-sizing bench-triggerer bench-pages bench-viewers stack-wheel docs pictures plots site release test-floors lint format constraints clean
+.PHONY: help demo acceptance corpus live-server smoke-live smoke-stack test test-slow test-matrix test-live test-chaos test-delays test-mutation test-stack conformance bench bench-imports bench-instances bench-starts bench-transfers bench-waiting bench-sizing bench-triggerer bench-pages bench-viewers stack-wheel docs pictures plots site release test-floors lint format constraints clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -81,6 +81,9 @@ smoke-stack: stack-wheel ## run the main jobs in a real deployment of Airflow wi
 acceptance: $(READY) ## run all suites, the long ones too, and write .acceptance/table.md; hours, and can be continued
 	$(BIN)/python -m scripts.acceptance
 
+corpus: $(READY) ## take 300 workflows as people have them through plan, deployment, export, backup, restore and drawing, on the simulator (SEED=1: others; FILES=folder: those of a folder)
+	$(BIN)/python -m tests.corpus $(if $(SEED),--seed $(SEED)) $(if $(FILES),--files "$(FILES)")
+
 conformance: $(READY) ## renew docs/conformance.md and docs/versions.md from the latest test and test-live
 	$(BIN)/python -m tests.conformance.table
 	$(BIN)/python -m tests.conformance.features.table
@@ -93,6 +96,9 @@ bench-imports: $(READY) ## measure what importing operators and sensors costs a 
 
 bench-starts: $(READY) ## measure how long starting a workflow takes, by way (SERVICE_URL, SERVICE_API_KEY, SERVICE_MCP_API_KEY: of a real server)
 	$(BIN)/python -m bench.starts
+
+bench-instances: $(READY) ## measure plans and deployments of 100 to 2,000 workflows beside a plain loop (SERVICE_URL, SERVICE_API_KEY: 300 on a real server)
+	$(BIN)/python -m bench.instances
 
 bench-transfers: $(STACK)/.ready ## measure time and memory of transfers of 1,000,000 rows with PostgreSQL and Parquet
 	AIRFLOW__LOGGING__LOGGING_LEVEL=WARNING $(STACK)/bin/python -m bench.transfers

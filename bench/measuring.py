@@ -5,12 +5,18 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import re
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from unittest import mock
+
+import requests
+from requests.adapters import HTTPAdapter
 
 #: Makes the largest memory of this process so far the present one.
 _RESET_PEAK = "5"
@@ -48,6 +54,28 @@ def spread(values: Sequence[float], form: str = ".2f") -> str:
     if len(values) == 1:
         return format(values[0], form)
     return f"{median(values):{form}} ({min(values):{form}}-{max(values):{form}})"
+
+
+class Exchanges:
+    """Counts the requests of all clients of this process that were answered."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+@contextmanager
+def counted() -> Iterator[Exchanges]:
+    """Count the requests meanwhile."""
+    send, exchanges, lock = HTTPAdapter.send, Exchanges(), threading.Lock()
+
+    def counting(*arguments: Any, **options: Any) -> requests.Response:
+        answer = send(*arguments, **options)
+        with lock:
+            exchanges.count += 1
+        return answer
+
+    with mock.patch.object(HTTPAdapter, "send", counting):
+        yield exchanges
 
 
 def _do(pipe: Connection, work: Callable[[], object], warm_up: Callable[[], object] | None) -> None:

@@ -17,16 +17,15 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from statistics import median, quantiles
 from typing import Any, NamedTuple
-from unittest import mock
 from uuid import uuid4
 
 import requests
-from requests.adapters import HTTPAdapter
 
 from airflow_provider_service._core.runs.bridge import BridgeSecret, Installer, credential_of
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.simulator._samples import WITH_ID, chain, node, trigger, webhook
+from bench.measuring import counted
 from bench.service import Service
 
 AT_ONCE = 100
@@ -61,28 +60,6 @@ def ways() -> list[Way]:
 
 def _webhook(**parameters: Any) -> dict[str, Any]:
     return {**webhook(uuid4().hex, **parameters), "webhookId": str(uuid4())}
-
-
-class Exchanges:
-    """Counts the requests of all clients of this process that were answered."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-
-@contextmanager
-def counted() -> Iterator[Exchanges]:
-    """Count the requests meanwhile."""
-    send, exchanges, lock = HTTPAdapter.send, Exchanges(), threading.Lock()
-
-    def counting(*arguments: Any, **options: Any) -> requests.Response:
-        answer = send(*arguments, **options)
-        with lock:
-            exchanges.count += 1
-        return answer
-
-    with mock.patch.object(HTTPAdapter, "send", counting):
-        yield exchanges
 
 
 @contextmanager
