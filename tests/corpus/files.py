@@ -11,8 +11,8 @@ from tests.corpus.workflows import Sample
 
 
 def read_files(folder: Path) -> list[Sample]:
-    """Read all workflows in a folder; what is no workflow is left out, and a name that another has is changed."""
-    samples, names = list[Sample](), set[str]()
+    """Read all workflows in a folder, but not what is none; names and ids that others have are changed."""
+    samples, names, ids = list[Sample](), set[str](), set[str]()
     for path in sorted(folder.rglob("*.json")):
         try:
             definition = json.loads(path.read_text(encoding="utf-8-sig"))
@@ -22,7 +22,10 @@ def read_files(folder: Path) -> list[Sample]:
             name = definition.get("name") or path.stem
             name = f"{name[:100]} ({len(samples)})" if name in names else name
             names.add(name)
-            samples.append(Sample(f"{len(samples):04} {path.stem[:60]}", {**definition, "name": name}, [], None))
+            workflow_id = None if definition.get("id") in ids else definition.get("id")
+            ids.add(str(workflow_id))
+            changed = {**definition, "name": name, "id": workflow_id}
+            samples.append(Sample(f"{len(samples):04} {path.stem[:60]}", changed, [], None))
     return samples
 
 

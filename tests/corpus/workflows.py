@@ -1,6 +1,7 @@
 """Make workflows with the shapes that the files of public collections have, in about their frequencies.
 
-The same seed makes the same workflows. All names, texts and ids are made here.
+The same seed makes the same workflows. All names, texts and ids are made here: a file of somebody that went wrong adds
+its shape to the tables below, never itself.
 """
 
 from __future__ import annotations
