@@ -62,7 +62,7 @@ class Journey:
 
     def go(self) -> None:
         with self._step("planned"):
-            accepted = [sample for sample in self._samples if self._is_planned(sample)]
+            accepted = self._accepted()
         self.counts["planned"] = len(accepted)
         self.counts["refused by the plan"] = len(self._samples) - len(accepted)
         deployable = [sample for sample in accepted if sample.fault is None]
@@ -108,6 +108,14 @@ class Journey:
             yield
         finally:
             self.seconds[title] = time.perf_counter() - begin
+
+    def _accepted(self) -> list[Sample]:
+        faultless = [sample for sample in self._samples if sample.fault is None]
+        try:
+            make_plan(read_source([*map(_named, faultless)]), DeploymentTarget(self._first))
+        except ServiceError:
+            faultless = [sample for sample in faultless if self._is_planned(sample)]
+        return faultless + [sample for sample in self._samples if sample.fault and self._is_planned(sample)]
 
     def _is_planned(self, sample: Sample) -> bool:
         """Plan a workflow alone, beside that which others call, so that each has its own reasons."""
