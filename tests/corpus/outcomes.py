@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import requests
 
-from tests.corpus.workflows import Definition, existing
+from tests.corpus.workflows import Definition
 
 _WRITABLE = ("name", "nodes", "connections", "settings", "staticData", "pinData")
 _GENERATED = ("id", "webhookId")
@@ -22,14 +22,16 @@ class Outcome(NamedTuple):
 
 
 class PlainService:
-    """A service that is called without this provider; it holds the credentials of the corpus."""
+    """A service that is called without this provider."""
 
     def __init__(self, base_url: str, api_key: str) -> None:
         self._url, self._session = f"{base_url}/api/v1", requests.Session()
         self._session.trust_env = False
         self._session.headers["X-N8N-API-KEY"] = api_key
-        for kind, name, data in existing():
-            self._post("/credentials", {"name": name, "type": kind, "data": data}).raise_for_status()
+
+    def create_credential(self, kind: str, name: str, data: Mapping[str, Any]) -> None:
+        """Create a credential."""
+        self._post("/credentials", {"name": name, "type": kind, "data": data}).raise_for_status()
 
     def outcome(self, file: str, definition: Definition) -> Outcome:
         """Create a workflow and publish it."""
