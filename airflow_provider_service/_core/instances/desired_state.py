@@ -165,28 +165,25 @@ def plan_data_tables(client: Resources, desired: Any, prune: Prune, *, project_i
     existing = {name: find_data_table(client, name, project_id=project_id) for name in tables}
     changes, problems = [], []
     for name, columns in tables.items():
+        table = existing[name]
+        if table is None:
+            create = partial(create_table, name=name, desired=columns, project_id=project_id)
+            changes.append(DesiredStateChange("create", name, {"columns": columns}, create))
+            continue
         try:
-            changes += _table_changes(name, columns, existing[name], project_id)
+            missing = missing_columns(table, columns)
         except ServiceInputError as error:
             problems.append(str(error))
+            continue
+        if missing:
+            add = partial(add_columns, table=table, desired=columns, missing=missing)
+            added = {"added_columns": {column: columns[column] for column in missing}}
+            changes.append(DesiredStateChange("update", name, added, add))
     require(not problems, "; ".join(problems))
     in_project = None if project_id is None else {"projectId": project_id}
     every = client.data_tables.list(filter=in_project) if prune != Prune() else ()
     deleted = prune.deletions(every, tables, lambda client, table: client.data_tables.delete(table.id))
     return DesiredStatePlan([*changes, *deleted], len(tables) - len(changes))
-
-
-def _table_changes(
-    name: str, desired: dict[str, str], table: DataTable | None, project_id: str | None
-) -> list[DesiredStateChange]:
-    if table is None:
-        create = partial(create_table, name=name, desired=desired, project_id=project_id)
-        return [DesiredStateChange("create", name, {"columns": desired}, create)]
-    missing = missing_columns(table, desired)
-    if not missing:
-        return []
-    add = partial(add_columns, table=table, desired=desired, missing=missing)
-    return [DesiredStateChange("update", name, {"added_columns": {column: desired[column] for column in missing}}, add)]
 
 
 def plan_projects(

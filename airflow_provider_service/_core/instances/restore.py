@@ -145,7 +145,9 @@ class Restore:
         if plan.is_empty:
             record.delete()
             return
-        _require_possible(plan)
+        changes = [change for objects in plan.objects.values() for change in objects.changes]
+        if problems := [str(change.details["problem"]) for change in changes if "problem" in change.details]:
+            raise ServiceInputError(f"the backup cannot be restored, and nothing was written: {'; '.join(problems)}")
         if record.read() is None:
             record.write(plan.begun())
         for kind, objects in plan.objects.items():
@@ -293,17 +295,6 @@ def _require_projects(backup: StoredBackup, existing: Inventory) -> None:
             f"the instance has no project {', '.join(map(repr, missing))}, to which selected objects belong, and "
             "nothing was written; select the projects as well, or map them to others"
         )
-
-
-def _require_possible(plan: RestorePlan) -> None:
-    problems = [
-        str(change.details["problem"])
-        for objects in plan.objects.values()
-        for change in objects.changes
-        if "problem" in change.details
-    ]
-    if problems:
-        raise ServiceInputError(f"the backup cannot be restored, and nothing was written: {'; '.join(problems)}")
 
 
 def backup_report(backup: Backup, *, made_at: datetime, url: str) -> Report:
