@@ -6,7 +6,6 @@ import email.utils
 import html
 import json
 import re
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -132,7 +131,7 @@ def _meaning(response: Answer, message: str, call: Call) -> Failure:
     if status in _BY_STATUS:
         return (*_BY_STATUS[status], None)
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        hint = known_fault(call.method, call.operation) or "The service's log says why"
+        hint = _FAULTS.get(f"{call.method} {call.operation}", "The service's log says why")
         return errors.ServiceServerError, "the server failed on this request", hint
     return errors.ServiceInvalidRequestError, "the request was refused", None
 
@@ -252,27 +251,11 @@ def describe_scope(scope: str) -> str:
     return " and ".join(described)
 
 
-# What fails with status 500 for a reason that the answer does not tell: the version in which it was seen,
-# the operation, a type of node on which it depends, if any, and the reason.
-_NO_MODULE = (
-    "cannot load this node, even if disabled, where its module date-fns is missing, as after an npm install without "
-    "peer dependencies. Install date-fns 2 beside n8n, or replace the node"
-)
-_FAULTS = (
-    ("2.41", "POST /workflows/{}/publish", "n8n-nodes-base.extractFromFile", _NO_MODULE),
-    ("2.41", "POST /workflows/{}/activate", "n8n-nodes-base.extractFromFile", _NO_MODULE),
-    ("2.41", "POST /data-tables", None, "answers this if two columns have the same name, in capital or small letters"),
-    ("2.30", "POST /executions/{}/stop", None, "answers this if the execution has ended"),
-)
-
-
-def known_fault(method: str, operation: str, nodes: Sequence[Mapping[str, Any]] = ()) -> str | None:
-    """Why a call, on a workflow with these nodes, fails with status 500, if a reason is known."""
-    for version, failing, kind, reason in _FAULTS:
-        names = [repr(node.get("name")) for node in nodes if node.get("type") == kind]
-        if failing == f"{method} {operation}" and (kind is None or names):
-            return (f"Node {', '.join(names)} ({kind}): " if names else "") + f"n8n {version} {reason}"
-    return None
+# What n8n fails at with status 500, for a reason that its answer does not tell, with a version in which it was seen.
+_FAULTS = {
+    "POST /data-tables": "n8n 2.41 answers this if two columns have the same name, in capital or small letters",
+    "POST /executions/{}/stop": "n8n 2.30 answers this if the execution has ended",
+}
 
 
 # What each version of n8n added, according to its published contracts.

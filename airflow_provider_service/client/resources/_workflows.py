@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
-from http import HTTPStatus
 from typing import Any
 
-from airflow_provider_service.client._http.answers import known_fault
 from airflow_provider_service.client._http.paging import follow_cursor
 from airflow_provider_service.client._models import Null, Number, ServiceModel, Timestamp
-from airflow_provider_service.client.errors import ServiceError, ServiceServerError
 from airflow_provider_service.client.resources._base import Resource, references, require, require_id, without_none
 from airflow_provider_service.client.resources._tags import Tag
 
@@ -366,17 +362,4 @@ class Workflows(Resource):
         self, path: str, workflow_id: str, version_id: str | None, name: str | None, description: str | None
     ) -> Workflow:
         body = without_none(versionId=version_id, name=name, description=description) or None
-        try:
-            return self._call(
-                Workflow, "POST", path, workflow_id, scope="workflow:activate", body=body, repeatable=True
-            )
-        except ServiceServerError as error:
-            if error.status != HTTPStatus.INTERNAL_SERVER_ERROR:
-                raise
-            draft = None
-            with suppress(ServiceError):
-                draft = self.get(workflow_id, exclude_pinned_data=True)
-            hint = draft and version_id in (None, draft.version_id) and known_fault("POST", path, draft.nodes or ())
-            if not hint:
-                raise
-            raise error.with_hint(hint) from error
+        return self._call(Workflow, "POST", path, workflow_id, scope="workflow:activate", body=body, repeatable=True)

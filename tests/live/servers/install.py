@@ -91,7 +91,8 @@ def _install_into(partial: Path, generation: Generation, progress: Progress) -> 
     partial.mkdir()
     shutil.copy(generation.manifest, partial)
     progress(f"installing server {generation.version} under {partial.parent}: about 4 minutes, once, 2 GB")
-    # Peer dependencies conflict; install scripts would download binaries: the ones needed are compiled below.
+    # Peer dependencies conflict, so the manifest names those without which a node fails. Install scripts would download
+    # binaries: the ones needed are compiled below.
     _run(
         "npm install",
         npm_command("install", "--legacy-peer-deps", "--ignore-scripts", "--no-audit", "--no-fund"),
