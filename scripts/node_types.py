@@ -62,7 +62,8 @@ def _reduced(properties: Iterable[Description], others: Iterable[Description] = 
     needed = {name for other in others for name in _named(other)}
     while True:
         kept = [rule for rule in rules if rule["name"] in needed or rule.keys() - _OF_ALL]
-        names = needed | {name for rule in kept for name in _named(rule)}
+        # Of several properties with one name, one that is never faulty may give the value.
+        names = needed | {name for rule in kept for name in (rule["name"], *_named(rule))}
         if names == needed:
             return kept
         needed = names

@@ -17,7 +17,7 @@ from tests.polling import wait_until
 
 from .servers import LiveServer
 
-SEED, ALONE, SHAPED = 20, 60, 120
+SEED, ALONE, SHAPED = 20, 40, 80
 # Their code does not load in servers installed without peer dependencies, as those of the tests are.
 BROKEN = {"n8n-nodes-base.extractFromFile", "n8n-nodes-base.extractFromFileTool"}
 # They ask another server before they are published, which the simulator does not.

@@ -7,8 +7,9 @@ import requests
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client._execution_data import failure_of, last_output
-from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.client.errors import ServiceError, ServiceInputError
 from airflow_provider_service.client.models import Execution
+from airflow_provider_service.simulator._samples import webhook_workflow
 from airflow_provider_service.testing import SimulatedService, SimulatedWorkflow
 
 pytest_plugins = ["airflow_provider_service.testing.pytest_plugin"]
@@ -39,6 +40,18 @@ def test_the_output_is_as_set(service: SimulatedService) -> None:
     execution = seen(service, call(service, service.workflow("w", output=items)))
 
     assert (execution.status, last_output(execution)) == ("success", items)
+
+
+def test_unknown_nodes_are_published_if_the_test_allows_it(service: SimulatedService) -> None:
+    simulator = service.simulator
+    body = webhook_workflow("Odd", "odd", "immediate")
+    body["nodes"][-1]["type"] = "n8n-nodes-odd.odd"
+    with ServiceClient(ServiceConfig(base_url=simulator.base_url, api_key=simulator.api_key)) as client:
+        workflow = client.workflows.create(body["name"], body["nodes"], body["connections"], {})
+        with pytest.raises(ServiceError, match=r"Unrecognized node type: n8n-nodes-odd\.odd"):
+            client.workflows.activate(workflow.id)
+        service.allow_unknown_nodes()
+        assert client.workflows.activate(workflow.id).active
 
 
 def test_an_empty_output(service: SimulatedService) -> None:

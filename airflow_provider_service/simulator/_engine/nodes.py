@@ -53,11 +53,6 @@ _THROWS_FIRST = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*throw\b", re.DOTALL)
 _RETURN = re.compile(r"\s*return\s*(\[.*\])\s*;?\s*", re.DOTALL)
 
 
-def is_trigger(node: Node) -> bool:
-    kind: str = node["type"]
-    return kind == WEBHOOK or kind.endswith("Trigger")
-
-
 @dataclass(frozen=True)
 class WebhookAnswer:
     status: int

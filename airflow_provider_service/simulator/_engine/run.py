@@ -22,7 +22,6 @@ from airflow_provider_service.simulator._engine.nodes import (
     NotSimulatedError,
     Outcome,
     WebhookAnswer,
-    is_trigger,
     operation_error,
     run_node,
 )
@@ -64,7 +63,8 @@ class Snapshot:
         return self.settings.get("executionOrder") == "v1"
 
     def trigger(self) -> Node | None:
-        return next((node for node in self.nodes if is_trigger(node)), self.nodes[0] if self.nodes else None)
+        triggers = (node for node in self.nodes if node["type"].endswith(("Trigger", ".webhook")))
+        return next(triggers, self.nodes[0] if self.nodes else None)
 
 
 @dataclass(frozen=True)

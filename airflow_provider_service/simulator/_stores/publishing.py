@@ -162,7 +162,11 @@ def _issues(node: Node, described: Description) -> Iterator[str]:
         elif not (isinstance(reference, dict) and reference.get("id")):
             yield f"Credential not configured: {name}"
     faults = (_faults(rule, parameters, parameters, node) for rule in described["properties"])
-    names = dict.fromkeys(chain.from_iterable(faults))
+    try:
+        names = dict.fromkeys(chain.from_iterable(faults))
+    except (AttributeError, KeyError, TypeError):  # parameters of an odd shape
+        yield "Error validating node parameters"
+        return
     if names:
         yield f"Missing or invalid required parameters: {', '.join(names)}"
 
