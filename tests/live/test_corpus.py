@@ -39,6 +39,24 @@ KNOWN = (
         "Both refuse a connection to nowhere; the simulator has the words of another version.",
         ("2.41",),
     ),
+    Difference(
+        r"^created: \(200",
+        r"^created: .*\(custom\): Unknown target node",
+        "An older server creates workflows with connections to nowhere.",
+        ("2.20",),
+    ),
+    Difference(
+        r"^created: .*must (NOT have additional properties|be equal to one of the allowed values)",
+        r"^created: \(400",
+        "An older server has other words for what its document does not allow.",
+        ("2.20",),
+    ),
+    Difference(
+        r"^created: .*settings must NOT have additional properties",
+        r"^created: \(200",
+        "An older server does not know the setting binaryMode.",
+        ("2.20",),
+    ),
 )
 
 
