@@ -18,8 +18,6 @@ from tests.polling import wait_until
 from .servers import LiveServer
 
 SEED, ALONE, SHAPED = 20, 40, 80
-# Their code does not load in servers installed without peer dependencies, as those of the tests are.
-BROKEN = {"n8n-nodes-base.extractFromFile", "n8n-nodes-base.extractFromFileTool"}
 # They ask another server before they are published, which the simulator does not.
 ASKING = {"n8n-nodes-base.rssFeedReadTrigger"}
 
@@ -56,7 +54,7 @@ def test_what_is_published_is_the_same(
     differences = [
         (body["nodes"], real, simulated)
         for body in bodies
-        if not {node["type"] for node in body["nodes"]} & (BROKEN | ASKING)
+        if not {node["type"] for node in body["nodes"]} & ASKING
         if (real := outcome(live_server.api_url, live_server.api_key, body))
         != (simulated := outcome(f"{twin.base_url}/api/v1", twin.api_key, body))
     ]
