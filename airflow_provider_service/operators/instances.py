@@ -192,8 +192,6 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
         Requires ``deployment_name``. If other workflows start one of them, the deployment is refused.
     :param allow_empty: True to accept a source without a definition, with which ``archive_missing`` archives all
         recorded workflows; with False, the default, the task then fails.
-    :param from_file_names: True to give a definition without a name the name of its file; with False, the default, the
-        task then fails.
     :param mapping: names that differ between the definitions and the instance, and values of nodes, such as
         ``{"credentials": {"Mail (test)": "Mail"}}``, likewise ``data_tables``, ``projects``, ``tags``, ``workflows``
         and ``values``; or the same as text in YAML or JSON. None (the default) if all names are the same.
@@ -202,6 +200,8 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
     :param preview: True to stop after the plan; False by default.
     :param report_path: file for the plan, on a disk or in object storage; its suffix chooses the format: ``.md``,
         ``.html`` or ``.json``. It is written before anything is changed. None (the default) for no file.
+    :param from_file_names: True to give a definition without a name the name of its file; with False, the default, the
+        task then fails.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`DeployResult`. The outcome is ``"deployed"``, ``"unchanged"`` or, with ``preview``,
         ``"planned"``; ``workflow_ids`` holds ids by name; and each other key lists the names of the workflows to which
@@ -231,11 +231,11 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
         deployment_name: Templated[str | None] = None,
         archive_missing: bool = False,
         allow_empty: bool = False,
-        from_file_names: bool = False,
         mapping: Templated[Mapping[str, Any] | str | None] = None,
         mapping_path: Templated[str | None] = None,
         preview: bool = False,
         report_path: Templated[str | None] = None,
+        from_file_names: bool = False,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
@@ -249,11 +249,11 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
         self.deployment_name = as_rendered(deployment_name)
         self.archive_missing = archive_missing
         self.allow_empty = allow_empty
-        self.from_file_names = from_file_names
         self.mapping = as_rendered(mapping)
         self.mapping_path = as_rendered(mapping_path)
         self.preview = preview
         self.report_path = as_rendered(report_path)
+        self.from_file_names = from_file_names
         self.check_arguments()
 
     def sources(self) -> list[Source]:
