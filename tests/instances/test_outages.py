@@ -50,7 +50,7 @@ def deploy(execute):
     return run
 
 
-def test_an_undisturbed_deployment_sends_so_many_requests(deploy, client, simulator):
+def test_an_undisturbed_deployment_sends_so_many_requests(deploy, client, simulator, virtual_time):
     simulator.clear_requests()
     deploy(AFTER)
     assert len(simulator.requests) == REQUESTS
