@@ -53,10 +53,7 @@ CONNECTION_FIELDS: dict[str, Any] = {
     "timeout": _field("Timeout", "number", "Seconds within which the whole answer must arrive", default=30),
     "connect_timeout": _field("Connect timeout", "number", "Seconds to wait for a connection", default=5),
     "retry_deadline": _field(
-        "Retry deadline",
-        "number",
-        "Seconds within which all tries of a call must begin; 0: one try",
-        default=60,
+        "Retry deadline", "number", "Seconds within which all tries of a call must begin; 0: one try", default=60
     ),
     "verify": _field("Verify TLS", "string", "true, false, or the path of a CA bundle", default="true"),
     "cert": _field("Client certificate", "string", "Path of a certificate, or a JSON pair of certificate and key"),

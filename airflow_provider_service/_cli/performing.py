@@ -37,11 +37,7 @@ _WITH_STORED_CONNECTIONS = ("_AIRFLOW_PROCESS_CONTEXT", "server")
 
 def perform(module: str, name: str, arguments: argparse.Namespace) -> int:
     screen = Screen(as_json=arguments.json)
-    with (
-        _interruptible(screen),
-        screen.logs(is_verbose=arguments.verbose),
-        in_environment(*_WITH_STORED_CONNECTIONS),
-    ):
+    with _interruptible(screen), screen.logs(is_verbose=arguments.verbose), in_environment(*_WITH_STORED_CONNECTIONS):
         try:
             imported = import_module(f"airflow_provider_service._cli.{module}")
             status: int = getattr(imported, f"perform_{name}")(screen, arguments)

@@ -53,12 +53,7 @@ def empty() -> Lineage | None:
 
 
 def table_dataset(
-    base_url: str,
-    table_id: str,
-    *,
-    is_output: bool,
-    types: Mapping[str, str] | None = None,
-    written: int | None = None,
+    base_url: str, table_id: str, *, is_output: bool, types: Mapping[str, str] | None = None, written: int | None = None
 ) -> Any:
     """The dataset of a data table, with the types of its columns and the number of rows written, if known."""
     from openlineage.client.event_v2 import InputDataset, OutputDataset

@@ -36,11 +36,7 @@ class ServiceTableOperator(TableLinkedOperator):
     writes_table: ClassVar[bool] = False
     _result: dict[str, Any] | None = None
 
-    template_fields: Sequence[str] = (
-        *ServiceBaseOperator.template_fields,
-        *DATA_TABLE.fields,
-        *PROJECT.fields,
-    )
+    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, *DATA_TABLE.fields, *PROJECT.fields)
     references = (DATA_TABLE, PROJECT)
 
     def __init__(

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from airflow_provider_service._core.arguments import (
-    as_rendered,
-    read_count,
-    require_choice,
-)
+from airflow_provider_service._core.arguments import as_rendered, read_count, require_choice
 from airflow_provider_service._core.references import MAPPING
 from airflow_provider_service._core.reports.files import require_report_place, write_report
 from airflow_provider_service.client._clock import clock

@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service._core.arguments import (
-    as_rendered,
-    refuse,
-    require,
-    require_mapping,
-    required,
-)
+from airflow_provider_service._core.arguments import as_rendered, refuse, require, require_mapping, required
 from airflow_provider_service._core.references import CREDENTIAL, PROJECT
 from airflow_provider_service.client._http.redaction import hidden
 from airflow_provider_service.client._lookup import find_credential, get_credential
@@ -248,8 +242,7 @@ class ServiceUpdateCredentialOperator(_CredentialOperator):
         data = self.secret_data()
         new_name = self.name if self.credential_id or self.credential_name else None
         require(
-            data is not None or new_name,
-            "there is nothing to change; give data, data_conn_id, or an id and a new name",
+            data is not None or new_name, "there is nothing to change; give data, data_conn_id, or an id and a new name"
         )
         changed = self.hook.credentials.update(
             self.credential_id or self._id_by_name(),

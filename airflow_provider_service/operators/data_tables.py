@@ -63,11 +63,7 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> DataTableResult:
-        from airflow_provider_service._core.instances.desired_state import (
-            add_columns,
-            missing_columns,
-            types_by_name,
-        )
+        from airflow_provider_service._core.instances.desired_state import add_columns, missing_columns, types_by_name
 
         desired = types_by_name(self.columns)
         table, created = self._create_or_find(desired)

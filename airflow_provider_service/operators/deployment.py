@@ -135,12 +135,7 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
 
     def _deploy(self, workflow: Workflow, desired: Mapping[str, Any]) -> tuple[Workflow, bool]:
         """Write and publish what differs; return the workflow, and whether its definition was written or published."""
-        from airflow_provider_service.client._definitions import (
-            content,
-            is_as_defined,
-            runs_as_defined,
-            with_known_ids,
-        )
+        from airflow_provider_service.client._definitions import content, is_as_defined, runs_as_defined, with_known_ids
         from airflow_provider_service.client._webhook_conflicts import naming_the_holder
 
         is_held, runs = is_as_defined(workflow, desired), runs_as_defined(workflow, desired)

@@ -194,10 +194,7 @@ class ServiceEnsureVariablesOperator(SealedFieldsMixin, _EnsureOperator):
         self.check_arguments()
 
     def plan(self, prune: Prune) -> DesiredStatePlan:
-        from airflow_provider_service._core.instances.desired_state import (
-            plan_variables,
-            require_valid_variables,
-        )
+        from airflow_provider_service._core.instances.desired_state import plan_variables, require_valid_variables
 
         desired = self.desired("variables")
         mask_all(desired)

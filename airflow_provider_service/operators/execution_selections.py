@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.common.compat.sdk import AirflowException
 
-from airflow_provider_service._core.arguments import (
-    as_list,
-    as_rendered,
-    read_count,
-    require,
-    some_of,
-)
+from airflow_provider_service._core.arguments import as_list, as_rendered, read_count, require, some_of
 from airflow_provider_service.client._constraints import ENDED_STATUSES
 from airflow_provider_service.client.errors import (
     ServiceInvalidRequestError,

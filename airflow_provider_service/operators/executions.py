@@ -9,12 +9,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service._airflow.attempts import fail_without_retry, failure_reported, push_execution
 from airflow_provider_service._airflow.settings import DEFAULT_DEFERRABLE
-from airflow_provider_service._core.arguments import (
-    DAY_SECONDS,
-    FAULT_TOLERANCE_SECONDS,
-    POLL_SECONDS,
-    OnVanished,
-)
+from airflow_provider_service._core.arguments import DAY_SECONDS, FAULT_TOLERANCE_SECONDS, POLL_SECONDS, OnVanished
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._constraints import ENDED_STATUSES
 from airflow_provider_service.client.errors import ServiceConflictError, ServiceNotFoundError, ServiceServerError

@@ -19,12 +19,7 @@ from airflow_provider_service._core.arguments import (
     require_one_of,
     text_or_texts,
 )
-from airflow_provider_service._core.rows.options import (
-    ChangeStrategy,
-    OnDuplicate,
-    OnStoredDuplicates,
-    chosen_strategy,
-)
+from airflow_provider_service._core.rows.options import ChangeStrategy, OnDuplicate, OnStoredDuplicates, chosen_strategy
 from airflow_provider_service.client.errors import ServiceAnswerTooLargeError
 from airflow_provider_service.operators._table import ServiceTableOperator, given_rows
 

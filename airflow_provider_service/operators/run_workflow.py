@@ -26,12 +26,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service._airflow.connection import WebhookHeaders
-    from airflow_provider_service._core.arguments import (
-        Duration,
-        ReturnOutput,
-        TaskArguments,
-        Templated,
-    )
+    from airflow_provider_service._core.arguments import Duration, ReturnOutput, TaskArguments, Templated
     from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
     from airflow_provider_service._core.runs.output import WantedOutput
     from airflow_provider_service.client._http.encoding import FileSource

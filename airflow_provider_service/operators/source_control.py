@@ -156,12 +156,7 @@ class ServicePushSourceControlOperator(_SourceControlOperator):
         "conflict"}``. A task that fails on conflicts leaves the conflicting files under the XCom key ``conflicts``.
     """
 
-    template_fields: Sequence[str] = (
-        *ServiceBaseOperator.template_fields,
-        "commit_message",
-        "types",
-        "object_ids",
-    )
+    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "commit_message", "types", "object_ids")
     direction = "push"
 
     def __init__(

@@ -181,10 +181,7 @@ class ServiceTransferWorkflowOperator(ServiceWorkflowOperator):
     :returns: a :class:`TransferWorkflowResult`.
     """
 
-    template_fields: Sequence[str] = (
-        *ServiceWorkflowOperator.template_fields,
-        *DESTINATION_PROJECT.fields,
-    )
+    template_fields: Sequence[str] = (*ServiceWorkflowOperator.template_fields, *DESTINATION_PROJECT.fields)
     references = (*ServiceWorkflowOperator.references, DESTINATION_PROJECT)
 
     def __init__(

@@ -26,10 +26,7 @@ class LazyApp:
         self._lock = Lock()
 
     async def __call__(
-        self,
-        scope: _Message,
-        receive: Callable[[], Awaitable[_Message]],
-        send: Callable[[_Message], Awaitable[None]],
+        self, scope: _Message, receive: Callable[[], Awaitable[_Message]], send: Callable[[_Message], Awaitable[None]]
     ) -> None:
         app = self._app or await in_daemon_thread(self._make)  # its imports take a while
         await app(scope, receive, send)

@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._airflow.settings import DEFAULT_DEFERRABLE
 from airflow_provider_service._core.arguments import FAULT_TOLERANCE_SECONDS, as_rendered, require
-from airflow_provider_service._core.health.check import (
-    CHECKS,
-    DAY,
-    HEALTH_POLL_SECONDS,
-    NAMES,
-    HealthCheck,
-)
+from airflow_provider_service._core.health.check import CHECKS, DAY, HEALTH_POLL_SECONDS, NAMES, HealthCheck
 from airflow_provider_service.sensors._base import PollingSensor
 
 if TYPE_CHECKING:

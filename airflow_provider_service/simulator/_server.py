@@ -372,8 +372,7 @@ class ServiceSimulator(Access):
         if status not in TERMINAL:
             raise ValueError(f"status must be one of {', '.join(TERMINAL)}")
         self._with_execution(
-            execution_id,
-            lambda execution: self.state.engine.finish(execution, status, node=node, message=message),
+            execution_id, lambda execution: self.state.engine.finish(execution, status, node=node, message=message)
         )
 
     def forget_execution(self, execution_id: str) -> None:

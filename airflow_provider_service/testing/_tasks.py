@@ -336,8 +336,5 @@ def _accessors() -> dict[str, Any]:
     return {
         "conn": ConnectionAccessor(),
         "macros": macros,
-        "var": {
-            "json": VariableAccessor(deserialize_json=True),
-            "value": VariableAccessor(deserialize_json=False),
-        },
+        "var": {"json": VariableAccessor(deserialize_json=True), "value": VariableAccessor(deserialize_json=False)},
     }

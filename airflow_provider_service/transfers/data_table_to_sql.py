@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service._core.arguments import (
-    as_rendered,
-    require,
-    require_mapping,
-    text_or_texts,
-)
+from airflow_provider_service._core.arguments import as_rendered, require, require_mapping, text_or_texts
 from airflow_provider_service._core.rows.options import LoadMode, chosen_mode, require_row_filter
 from airflow_provider_service.transfers._loading import ServiceUnloadTableOperator
 

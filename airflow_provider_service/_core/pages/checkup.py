@@ -44,10 +44,7 @@ _SINCE = {
 
 #: The scopes of each job. A job needs all its scopes only if all its operators are used.
 JOBS: Mapping[str, tuple[str, ...]] = {
-    "run a workflow and wait for it": (
-        *_of("workflow", "read list"),
-        *_of("execution", "read list stop"),
-    ),
+    "run a workflow and wait for it": (*_of("workflow", "read list"), *_of("execution", "read list stop")),
     "install the bridge": bridge.SCOPES,
     "wait for executions, and see their ends as events": (*_of("execution", "read list"), "workflow:list"),
     "check the health of workflows": ("workflow:list", "execution:list"),

@@ -115,11 +115,7 @@ def upsert_rows(
 
 
 def _key_filters(
-    client: Resources,
-    table_id: str,
-    keys: Collection[Key],
-    types: Mapping[str, str],
-    key_columns: Sequence[str],
+    client: Resources, table_id: str, keys: Collection[Key], types: Mapping[str, str], key_columns: Sequence[str]
 ) -> list[RowFilter] | None:
     """The filters that find the rows with one of the keys, and perhaps others; None to read the whole table instead."""
     if len(keys) > MAX_SEARCHED_KEYS:

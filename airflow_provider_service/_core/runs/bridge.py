@@ -111,12 +111,7 @@ class Installer:
     """Installs a bridge, safe to repeat; without a project, in the personal project of the API key's user."""
 
     def __init__(
-        self,
-        client: Resources,
-        secret: BridgeSecret,
-        *,
-        name: str = NAME,
-        project_id: str | None = None,
+        self, client: Resources, secret: BridgeSecret, *, name: str = NAME, project_id: str | None = None
     ) -> None:
         self._client, self._secret = client, secret
         self._name, self._project_id = name, project_id

@@ -233,12 +233,7 @@ class RunSearch:
     """By our clock, no call was made before ``since``, if known. Unless ``are_runs``, the executions start the runs."""
 
     def __init__(
-        self,
-        workflow_id: str,
-        since: datetime | None,
-        location: KeyLocation = KEY_IN_HEADERS,
-        *,
-        are_runs: bool = True,
+        self, workflow_id: str, since: datetime | None, location: KeyLocation = KEY_IN_HEADERS, *, are_runs: bool = True
     ) -> None:
         self._workflow_id, self._are_runs = workflow_id, are_runs
         self._since = since

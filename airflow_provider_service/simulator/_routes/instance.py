@@ -202,11 +202,7 @@ def _typed(described: Field) -> dict[str, Any]:
         return {"type": "array", "items": _schema(described.items), **_given(bounds)}
     if isinstance(described, Text):
         pattern = {"pattern": f"^{described.pattern}$"} if described.pattern else {}
-        return {
-            "type": "string",
-            **pattern,
-            **_given({"minLength": described.min or None, "maxLength": described.max}),
-        }
+        return {"type": "string", **pattern, **_given({"minLength": described.min or None, "maxLength": described.max})}
     if isinstance(described, Enum):
         return {"type": "string", "enum": list(described.values)}
     if isinstance(described, Number):

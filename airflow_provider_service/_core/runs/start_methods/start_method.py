@@ -52,13 +52,7 @@ class StartMethod(ABC):
     is_kept: bool
 
     def __init__(
-        self,
-        request: RunRequest,
-        client: ServiceClient,
-        attempt: Attempt,
-        *,
-        timeout: float,
-        stopped: threading.Event,
+        self, request: RunRequest, client: ServiceClient, attempt: Attempt, *, timeout: float, stopped: threading.Event
     ) -> None:
         self.request, self.client, self.attempt = request, client, attempt
         self.timeout, self.stopped = timeout, stopped
