@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from airflow_provider_service.client._lazy import lazy_names
+__all__ = ["ServiceClient", "ServiceConfig"]
 
 if TYPE_CHECKING:
-    from airflow_provider_service.client._client import ServiceClient as ServiceClient
-    from airflow_provider_service.client._config import ServiceConfig as ServiceConfig
+    from airflow_provider_service.client._client import ServiceClient
+    from airflow_provider_service.client._config import ServiceConfig
+else:
 
-# Loaded late, so that importing a sibling such as ``client.errors`` loads neither requests nor pydantic.
-__all__, __getattr__ = lazy_names(__name__, {"_client": ["ServiceClient"], "_config": ["ServiceConfig"]})
+    def __getattr__(name: str) -> object:
+        """Load a class late: importing a sibling such as ``client.errors`` needs neither requests nor pydantic."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module = "_client" if name == "ServiceClient" else "_config"
+        return getattr(import_module(f"{__name__}.{module}"), name)

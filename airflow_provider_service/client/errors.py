@@ -6,6 +6,7 @@ of classes.
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Self
@@ -31,15 +32,8 @@ class ServiceError(Exception):
         return str(self)
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Exceptions cross process boundaries in Airflow; keyword-only arguments need help there.
-        return (_rebuild, (type(self), self.__dict__, str(self)))
-
-
-def _rebuild(kind: type[ServiceError], state: dict[str, object], text: str) -> ServiceError:
-    error = kind.__new__(kind)
-    Exception.__init__(error, text)
-    error.__dict__.update(state)
-    return error
+        # Exceptions cross process boundaries in Airflow, and ``__init__`` has keyword-only arguments.
+        return copyreg.__newobj__, (type(self), str(self)), self.__dict__  # type: ignore[attr-defined]
 
 
 class ServiceConfigError(ServiceError, ValueError):

@@ -116,12 +116,12 @@ def test_no_date_causes_an_error_and_any_offset_can_be_added_to_a_time(value: st
 def test_the_client_knows_the_offset_after_its_first_answer(simulator: ServiceSimulator, hours: int) -> None:
     simulator.clock.shift(hours * HOURS)
     client = ServiceClient(ServiceConfig(base_url=simulator.base_url, api_key=simulator.api_key))
-    assert client.transport.clock_offset is None
+    assert client.transport.server_clock.offset is None
 
     [*client.tags.list()]
 
-    assert client.transport.clock_offset is not None
-    assert abs(client.transport.clock_offset - timedelta(hours=hours)) < timedelta(seconds=30)
+    assert client.transport.server_clock.offset is not None
+    assert abs(client.transport.server_clock.offset - timedelta(hours=hours)) < timedelta(seconds=30)
     client.close()
 
 
@@ -131,7 +131,7 @@ def test_an_error_answer_gives_the_offset_too(server: requests_mock.Mocker, clie
     with pytest.raises(errors.ServiceNotFoundError):
         client.request("GET", "/x")
 
-    assert client.transport.clock_offset is not None
+    assert client.transport.server_clock.offset is not None
 
 
 def test_a_webhook_is_ignored_because_its_workflow_writes_the_headers(server: requests_mock.Mocker) -> None:
@@ -140,4 +140,4 @@ def test_a_webhook_is_ignored_because_its_workflow_writes_the_headers(server: re
 
     client.transport.call_webhook("POST", "x", headers={}, payload={}, timeout=5)
 
-    assert client.transport.clock_offset is None
+    assert client.transport.server_clock.offset is None

@@ -54,7 +54,7 @@ def perform(check: HealthCheck, client: ServiceClient, window_end: datetime | No
         # A check of nothing must not pass.
         raise ServiceLookupError("there is no workflow to check, or this key may not see it")
     # The offset of the service's clock is known once it has answered.
-    now = client.transport.server_time()
+    now = client.transport.server_clock.now()
     # In UTC, because a time zone whose clocks change would make the window longer or shorter.
     end = min(in_utc(window_end).astimezone(UTC), now) if window_end else now
     since = end - timedelta(seconds=check.window)

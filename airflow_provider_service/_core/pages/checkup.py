@@ -204,7 +204,7 @@ def verdict(findings: Sequence[Finding]) -> Verdict:
 
 
 def _clock(client: ServiceClient) -> Finding:
-    offset = client.transport.certain_clock_offset
+    offset = client.transport.server_clock.certain_offset
     if offset is None:
         return Finding("clock", "skip", "the answers of the service carry no date")
     seconds = round(offset / timedelta(seconds=1))

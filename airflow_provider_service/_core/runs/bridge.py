@@ -82,7 +82,7 @@ class BridgeSecret:
         return {"keyType": "passphrase", "secret": self._derived("tokens"), "algorithm": _ALGORITHM}
 
     def headers(self, client: ServiceClient, *, lifetime: float = BRIDGE_TOKEN_SECONDS) -> dict[str, str]:
-        offset = client.transport.clock_offset
+        offset = client.transport.server_clock.offset
         token = signed_token(self._derived("tokens"), _ALGORITHM, offset=offset, seconds=lifetime)
         return {"Authorization": HiddenText(f"Bearer {token}")}
 

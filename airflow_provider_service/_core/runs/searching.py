@@ -333,7 +333,7 @@ def began_before(client: ServiceClient, since: datetime | None, *, by_another_cl
         if since is None or execution.started_at is None:
             return False
         started = execution.started_at
-        offset = client.transport.clock_offset or timedelta()  # known once the service has answered
+        offset = client.transport.server_clock.offset or timedelta()  # known once the service has answered
         bound = since + (min(offset, timedelta()) if by_another_clock else offset)
         return (started if started.tzinfo else started.replace(tzinfo=UTC)) < bound
 

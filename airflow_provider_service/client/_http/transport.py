@@ -55,29 +55,12 @@ class Transport:
         self.config = config
         self._key = HiddenText(config.api_key.get_secret_value())
         self._start_seconds = min(config.retry_deadline, LIVE_SECONDS)
-        self._server_clock = ServerClock()
+        self.server_clock = ServerClock()
         #: When a call of the API last succeeded, by the monotonic clock.
         self.succeeded_at = -math.inf
         #: Level at which failed tries of API calls are logged.
         self.retry_level = logging.WARNING
         self._session = Session(config)
-
-    @property
-    def clock_offset(self) -> timedelta | None:
-        """The server's time minus ours, to about a second; None until the API has answered.
-
-        It is derived from the ``Date`` header of the answers. Some reverse proxies set that header by their own clock.
-        """
-        return self._server_clock.offset
-
-    @property
-    def certain_clock_offset(self) -> timedelta | None:
-        """The part of :attr:`clock_offset` that is certain; 0 if the clocks may agree."""
-        return self._server_clock.certain_offset
-
-    def server_time(self) -> datetime:
-        """Return the date and time by the server's clock, or by ours until the API has answered."""
-        return clock().utcnow() + (self.clock_offset or timedelta())
 
     @property
     def requests_sent(self) -> int:
@@ -123,7 +106,7 @@ class Transport:
         def send() -> Any:
             sent = clock().now()
             answer = self._session.exchange(request, call, timeout, follow=method == "GET")
-            self._server_clock.learn(answer.headers.get("Date"), sent, clock().now())
+            self.server_clock.learn(answer.headers.get("Date"), sent, clock().now())
             value = answers.decode(answer, call, secret=self._key, binary=binary)
             self.succeeded_at = clock().monotonic()
             return value
@@ -313,9 +296,10 @@ def _error_of(state: RetryCallState) -> BaseException | None:
 class ServerClock:
     """Learns the offset of the server's clock from the ``Date`` header of its answers.
 
-    A date counts whole seconds and was written at some time between the request and its answer, so each answer only
-    gives a range for the offset. Several answers together narrow it down to a fraction of a second, and slow answers do
-    no harm. When a clock is set, the old values no longer fit and are discarded.
+    Some reverse proxies set that header by their own clock. A date counts whole seconds and was written at some time
+    between the request and its answer, so each answer only gives a range for the offset. Several answers together
+    narrow it down to a fraction of a second, and slow answers do no harm. When a clock is set, the old values no longer
+    fit and are discarded.
     """
 
     def __init__(self) -> None:
@@ -334,6 +318,10 @@ class ServerClock:
             return None
         least, most = self._bounds
         return timedelta(seconds=max(least, 0.0) + min(most, 0.0))
+
+    def now(self) -> datetime:
+        """Return the date and time by the server's clock, or by ours before the first dated answer."""
+        return clock().utcnow() + (self.offset or timedelta())
 
     def learn(self, date: str | None, sent: float, answered: float) -> None:
         """Take the date of an answer into account, with our times of the request and of the answer's headers."""

@@ -7,9 +7,32 @@ repeats other calls only if the service has certainly not processed them.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from airflow_provider_service.client._lazy import lazy_names
+_MODULES = {
+    "Audit": "_audit",
+    "CallOptions": "_base",
+    "CommunityPackages": "_community_packages",
+    "Credentials": "_credentials",
+    "DataTableColumns": "_data_tables",
+    "DataTableRows": "_data_table_rows",
+    "DataTables": "_data_tables",
+    "Discovery": "_discovery",
+    "Executions": "_executions",
+    "Folders": "_folders",
+    "Insights": "_insights",
+    "Mcp": "_mcp",
+    "Projects": "_projects",
+    "Resource": "_base",
+    "SourceControl": "_source_control",
+    "Tags": "_tags",
+    "Users": "_users",
+    "Variables": "_variables",
+    "Webhooks": "_webhooks",
+    "Workflows": "_workflows",
+}
+__all__ = list(_MODULES)
 
 if TYPE_CHECKING:
     from airflow_provider_service.client.resources._audit import Audit as Audit
@@ -32,27 +55,10 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.resources._variables import Variables as Variables
     from airflow_provider_service.client.resources._webhooks import Webhooks as Webhooks
     from airflow_provider_service.client.resources._workflows import Workflows as Workflows
+else:
 
-__all__, __getattr__ = lazy_names(
-    __name__,
-    {
-        "_audit": ["Audit"],
-        "_base": ["CallOptions", "Resource"],
-        "_community_packages": ["CommunityPackages"],
-        "_credentials": ["Credentials"],
-        "_data_table_rows": ["DataTableRows"],
-        "_data_tables": ["DataTableColumns", "DataTables"],
-        "_discovery": ["Discovery"],
-        "_executions": ["Executions"],
-        "_folders": ["Folders"],
-        "_insights": ["Insights"],
-        "_mcp": ["Mcp"],
-        "_projects": ["Projects"],
-        "_source_control": ["SourceControl"],
-        "_tags": ["Tags"],
-        "_users": ["Users"],
-        "_variables": ["Variables"],
-        "_webhooks": ["Webhooks"],
-        "_workflows": ["Workflows"],
-    },
-)
+    def __getattr__(name: str) -> object:
+        """Load a resource when it is first used."""
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -318,7 +318,7 @@ class Children:
         if execution.status == "success" or not self._are_kept:
             return False
         stopped_at = execution.stopped_at
-        if stopped_at is not None and client.transport.server_time() - stopped_at > CLOCK_SKEW:
+        if stopped_at is not None and client.transport.server_clock.now() - stopped_at > CLOCK_SKEW:
             return True
         now = clock().monotonic()
         return now - self._ended_since.setdefault(execution.id, now) >= searching.VISIBLE_WITHIN_SECONDS
