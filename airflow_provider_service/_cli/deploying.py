@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_service._cli.performing import CHANGES, DONE, connected
 from airflow_provider_service._cli.screen import UsageError, require_text
 from airflow_provider_service._core.references import OPTIONAL_DESTINATION_PROJECT, OPTIONAL_TAG, PARENT_FOLDER, PROJECT
-from airflow_provider_service._core.reports.files import require_report_place, write_report
+from airflow_provider_service._core.reports.report import require_report_place, write_report
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.links.service import WORKFLOWS_PAGE, page_url

@@ -15,7 +15,7 @@ from airflow_provider_service._cli.deploying import (
 )
 from airflow_provider_service._cli.performing import DONE, FAILED, connected
 from airflow_provider_service._core.object_storage import exists, require_place
-from airflow_provider_service._core.reports.files import write_report
+from airflow_provider_service._core.reports.report import write_report
 from airflow_provider_service.client._clock import clock
 
 if TYPE_CHECKING:

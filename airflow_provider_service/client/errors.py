@@ -127,17 +127,8 @@ class ServiceApiError(ServiceError):
 
     def with_hint(self, hint: str) -> Self:
         """The same error with another hint."""
-        return type(self)(
-            self.reason,
-            method=self.method,
-            path=self.path,
-            status=self.status,
-            server_message=self.server_message,
-            hint=hint,
-            retry_after=self.retry_after,
-            headers=self.headers,
-            body=self.body,
-        )
+        names = ("method", "path", "status", "server_message", "retry_after", "headers", "body")
+        return type(self)(self.reason, hint=hint, **{name: getattr(self, name) for name in names})
 
 
 class ServiceUnreachableError(ServiceApiError):

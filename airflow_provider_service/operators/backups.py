@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from airflow_provider_service._core.arguments import as_rendered, read_count, require_choice
 from airflow_provider_service._core.references import MAPPING
-from airflow_provider_service._core.reports.files import require_report_place, write_report
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.links.service import WORKFLOWS_PAGE
 from airflow_provider_service.operators._base import ServiceBaseOperator
@@ -71,6 +70,7 @@ class ServiceBackupOperator(ServiceBaseOperator):
         from airflow_provider_service._core.instances.backup_archive import require_archive
         from airflow_provider_service._core.instances.restore import backup_report
         from airflow_provider_service._core.object_storage import require_place
+        from airflow_provider_service._core.reports.report import require_report_place, write_report
 
         require_archive(self.path)
         require_place("path", self.path)
@@ -181,6 +181,7 @@ class ServiceRestoreOperator(ServiceBaseOperator):
         from airflow_provider_service._core.instances.mapping import InstanceMapping
         from airflow_provider_service._core.instances.restore import ON_CONFLICT
         from airflow_provider_service._core.instances.restore_reading import RestoreScope, opened_backup
+        from airflow_provider_service._core.reports.report import require_report_place
 
         require_choice("on_conflict", self.on_conflict, ON_CONFLICT)
         require_report_place(self.report_path)
@@ -193,6 +194,7 @@ class ServiceRestoreOperator(ServiceBaseOperator):
 
     def _restore(self, backup: StoredBackup, url: str) -> RestoreResult:
         from airflow_provider_service._core.instances.restore import Restore, restore_report
+        from airflow_provider_service._core.reports.report import write_report
 
         manifest = backup.archive.manifest
         self.log.info("The backup of %s is intact: %s", manifest.get("made_at"), manifest.get("counts"))

@@ -9,7 +9,6 @@ from airflow.providers.common.compat.sdk import AirflowSkipException
 
 from airflow_provider_service._core.arguments import as_rendered, read_moment, require
 from airflow_provider_service._core.health.check import CHECKS, DAY, NAMES, REFERENCES, HealthCheck
-from airflow_provider_service._core.reports.files import require_report_place, write_report
 from airflow_provider_service.client.errors import ServiceUnhealthyError
 from airflow_provider_service.links.service import ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
@@ -118,6 +117,7 @@ class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
 
     def perform(self, context: Context) -> HealthResult:
         from airflow_provider_service._core.health.reading import perform
+        from airflow_provider_service._core.reports.report import require_report_place, write_report
 
         check = HealthCheck.of(self)
         require(check.judges or self.on_breach == "report", "give at least one threshold, or on_breach='report'")

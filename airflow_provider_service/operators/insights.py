@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from airflow_provider_service._core.arguments import as_rendered, read_moment
 from airflow_provider_service._core.references import PROJECT
-from airflow_provider_service._core.reports.files import require_report_place, write_report
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.links.service import INSIGHTS_PAGE
 from airflow_provider_service.operators._base import ServiceBaseOperator
@@ -69,7 +68,7 @@ class ServiceGetInsightsOperator(ServiceBaseOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> InsightsResult:
-        from airflow_provider_service._core.reports.report import shown
+        from airflow_provider_service._core.reports.report import require_report_place, shown, write_report
         from airflow_provider_service._core.reports.sections import figures_of, insights_report
 
         require_report_place(self.report_path)

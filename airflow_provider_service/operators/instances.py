@@ -14,7 +14,6 @@ from airflow_provider_service._core.references import (
     PARENT_FOLDER,
     PROJECT,
 )
-from airflow_provider_service._core.reports.files import require_report_place, write_report
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.links.service import WORKFLOWS_PAGE
 from airflow_provider_service.operators._base import ServiceBaseOperator
@@ -138,6 +137,7 @@ class _DeployingOperator(ServiceBaseOperator):
         from airflow_provider_service._core.instances.deployment_record import require_deployment_name
         from airflow_provider_service._core.instances.mapping import InstanceMapping
         from airflow_provider_service._core.instances.plan import DeploymentTarget, make_plan
+        from airflow_provider_service._core.reports.report import require_report_place, write_report
 
         require_report_place(self.report_path)
         mapping = InstanceMapping.read(self.mapping, from_dag_folder(self.mapping_path, self))

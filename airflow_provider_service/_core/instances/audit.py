@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._core.arguments import as_list, read_count, read_seconds, require, require_choice
-from airflow_provider_service._core.reports.files import require_report_place, write_report
+from airflow_provider_service._core.reports.report import require_report_place, write_report
 from airflow_provider_service._core.reports.sections import CATEGORIES, audit_report, findings_of
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ a template or a report can forget to. What even escaped text must not hold, ``pr
 from __future__ import annotations
 
 import json
+import logging
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -17,11 +18,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 from airflow_provider_service._core.arguments import require
+from airflow_provider_service._core.object_storage import require_place, write_whole
 from airflow_provider_service.client._models import wire_time
 
 if TYPE_CHECKING:
     from jinja2 import BaseLoader, Environment, Template
     from markupsafe import Markup
+
+log = logging.getLogger(__name__)
 
 #: What a figure or a part of a bar means to the reader.
 Tone = Literal["good", "bad", "plain"]
@@ -160,6 +164,22 @@ class Report:
 
 def require_format(name: str, path: str) -> None:
     require(_format(path) is not None, f"{name} must end in {', '.join(_FORMATS)}, which is its format, not {path!r}")
+
+
+def require_report_place(path: str | None) -> None:
+    """Refuse a file whose suffix is not that of a format, or whose directory does not exist."""
+    if path is not None:
+        require_place("report_path", path)
+        require_format("report_path", path)
+
+
+def write_report(path: str | None, report: Callable[[], Report]) -> str | None:
+    """Make a report, write it to a file, and return the file's address; None without a file. Safe to repeat."""
+    if path is None:
+        return None
+    written = write_whole(path, rendered(report(), path))
+    log.info("The report was written to %s", written)
+    return written
 
 
 def rendered(report: Report, path: str) -> bytes:
