@@ -15,7 +15,7 @@ from airflow_provider_service._airflow import settings
 from airflow_provider_service._core.pages import rendering
 from airflow_provider_service._core.pages.reading import TooManyReadsError
 from airflow_provider_service.plugins import _pages
-from airflow_provider_service.plugins._pages import TaskKey, TaskPages
+from airflow_provider_service.plugins._pages import TaskPages
 
 _PART_THAT_CHANGES = "view"
 _UNMAPPED, _LARGEST_NUMBER = "{MAP_INDEX}", 2**31 - 1
@@ -73,9 +73,8 @@ async def _task_page(
     index = -1 if map_index == _UNMAPPED else _number(map_index)
     attempt = None if try_number is None else _number(try_number)
     pages: TaskPages = request.app.state.tasks
-    page = await pages.get(
-        TaskKey(dag_id, run_id, task_id, index, attempt), request.scope["root_path"], whole=part != _PART_THAT_CHANGES
-    )
+    key = (dag_id, run_id, task_id, index, attempt)
+    page = await pages.get(key, request.scope["root_path"], whole=part != _PART_THAT_CHANGES)
     if page is None:
         raise HTTPException(404)
     tag = f'"{page.version}"'

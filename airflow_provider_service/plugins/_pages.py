@@ -108,14 +108,8 @@ def _config_of(service_conn_id: str) -> ServiceConfig:
     return ServiceHook(service_conn_id).config
 
 
-class TaskKey(NamedTuple):
-    """A task instance, and the number of the attempt to show; None for the latest."""
-
-    dag_id: str
-    run_id: str
-    task_id: str
-    map_index: int
-    attempt: int | None = None
+#: The ids of DAG, run and task and the map index of a task instance, and the attempt to show; None for the latest.
+TaskKey = tuple[str, str, str, int, int | None]
 
 
 class Packed(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import cache, cached_property
@@ -32,6 +32,8 @@ EARLIEST = datetime(2019, 1, 1, tzinfo=UTC)
 _UNDER_WAY = frozenset({None, "scheduled", "queued", "running", "deferred", "restarting", "up_for_reschedule"})
 _FAILED = frozenset({"failed", "upstream_failed", "up_for_retry"})
 
+# They are read from many files.
+_zones = cache(available_timezones)
 #: A workflow of a service: its server and its id.
 Workflow = tuple[str, str]
 
@@ -174,11 +176,6 @@ class Search:
     def address(self, **changed: str | int) -> str:
         """Return the address of the same search with other values of some fields, relative to the page."""
         return f"?{urlencode({**self.form, **changed})}"
-
-
-@cache
-def _zones() -> Collection[str]:
-    return available_timezones()
 
 
 def _moment(form: Mapping[str, str], name: str, zone: tzinfo) -> datetime | None:

@@ -53,7 +53,7 @@ from airflow_provider_service.client.resources._executions import Execution
 from airflow_provider_service.links.service import execution_url
 
 if TYPE_CHECKING:
-    from airflow_provider_service._core.runs.request import Kind, RunRequest, Trigger
+    from airflow_provider_service._core.runs.request import Kind
     from airflow_provider_service.client import ServiceClient
     from airflow_provider_service.client.models import WebhookAnswer, Workflow
 
@@ -92,7 +92,9 @@ class BridgeStartMethod(StartMethod):
             return "the bridge runs the published version, not the draft"
         if request.only_for_webhooks:
             return request.only_for_webhooks
-        first = _first_trigger(request)
+        # The service begins at this trigger, whichever is named.
+        triggers = request.all_triggers()
+        first = next((trigger for kind in _BEGUN_AT for trigger in triggers if trigger.kind == kind), None)
         if first is None:
             return request.missing_trigger_message(set(_BEGUN_AT))
         if request.trigger_node not in (None, first.node):
@@ -182,15 +184,6 @@ class BridgeStartMethod(StartMethod):
         node, message = started.failure or (None, None)
         text = f"the bridge could not start {self.request.label}: {message}; nothing was started: {page}"
         return errors.ServiceRunNotStartedError(text) if node is None else errors.ServiceInputError(text)
-
-
-def _first_trigger(request: RunRequest) -> Trigger | None:
-    """Return the trigger that begins the run, whichever is named: one for sub-workflows rather than a manual one."""
-    for kind in _BEGUN_AT:
-        for trigger in request.all_triggers():
-            if trigger.kind == kind:
-                return trigger
-    return None
 
 
 def _is_out_of_reach(workflow: Workflow) -> bool:
