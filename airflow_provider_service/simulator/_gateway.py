@@ -90,7 +90,6 @@ OPERATIONS: dict[str, Operation] = {}
 
 
 def operation(
-    name: str,
     method: str,
     path: str,
     *,
@@ -102,7 +101,10 @@ def operation(
     body: Body | None = None,
     params: Mapping[str, str] | None = None,
 ) -> Callable[[Handler], Handler]:
+    """Register a function as the handler of the operation that has its name."""
+
     def register(handler: Handler) -> Handler:
+        name = handler.__name__
         if name in OPERATIONS:
             raise ValueError(f"operation {name} is registered twice")
         OPERATIONS[name] = Operation(

@@ -28,7 +28,7 @@ _TRANSFER = Body(required={"destinationProjectId": Text()})
 _operation = partial(operation, family="lenient")
 
 
-@_operation("list_credentials", "GET", "/credentials", scope="credential:list", query=PAGING)
+@_operation("GET", "/credentials", scope="credential:list", query=PAGING)
 def list_credentials(call: Call) -> Any:
     store = call.state.credentials
 
@@ -39,7 +39,7 @@ def list_credentials(call: Call) -> Any:
     return page(call, store.all(), shape=shape)
 
 
-@_operation("create_credential", "POST", "/credentials", scope="credential:create", body=_CREATE)
+@_operation("POST", "/credentials", scope="credential:create", body=_CREATE)
 def create_credential(call: Call) -> Any:
     body = call.body
     return call.state.credentials.create(
@@ -51,34 +51,32 @@ def create_credential(call: Call) -> Any:
     )
 
 
-@_operation("get_credential", "GET", _CREDENTIAL, scope="credential:read")
+@_operation("GET", _CREDENTIAL, scope="credential:read")
 def get_credential(call: Call) -> Any:
     return call.state.credentials.get(call.path["credentialId"])
 
 
-@_operation("update_credential", "PATCH", _CREDENTIAL, scope="credential:update", body=_UPDATE)
+@_operation("PATCH", _CREDENTIAL, scope="credential:update", body=_UPDATE)
 def update_credential(call: Call) -> Any:
     return call.state.credentials.update(call.path["credentialId"], call.body)
 
 
-@_operation("delete_credential", "DELETE", _CREDENTIAL, scope="credential:delete")
+@_operation("DELETE", _CREDENTIAL, scope="credential:delete")
 def delete_credential(call: Call) -> Any:
     return {**call.state.credentials.delete(call.path["credentialId"]), "usageScope": "project"}
 
 
-@_operation("get_credential_schema", "GET", "/credentials/schema/{credentialTypeName}", scope=None)
+@_operation("GET", "/credentials/schema/{credentialTypeName}", scope=None)
 def get_credential_schema(call: Call) -> Any:
     return call.state.credentials.schema(call.path["credentialTypeName"])
 
 
-@_operation("test_credential", "POST", f"{_CREDENTIAL}/test", scope="credential:read")
+@_operation("POST", f"{_CREDENTIAL}/test", scope="credential:read")
 def test_credential(call: Call) -> Any:
     status, message = call.state.credentials.test(call.path["credentialId"])
     return {"status": status, "message": message}
 
 
-@_operation(
-    "transfer_credential", "PUT", f"{_CREDENTIAL}/transfer", scope="credential:move", status=204, body=_TRANSFER
-)
+@_operation("PUT", f"{_CREDENTIAL}/transfer", scope="credential:move", status=204, body=_TRANSFER)
 def transfer_credential(call: Call) -> None:
     call.state.credentials.transfer(call.path["credentialId"], call.body["destinationProjectId"])

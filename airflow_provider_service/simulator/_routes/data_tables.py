@@ -37,7 +37,7 @@ def _table(call: Call) -> Table:
     return call.state.data_tables.get(call.path["dataTableId"])
 
 
-@_operation("list_data_tables", "GET", "/data-tables", scope="dataTable:list", query=_QUERY)
+@_operation("GET", "/data-tables", scope="dataTable:list", query=_QUERY)
 def list_data_tables(call: Call) -> Any:
     tables = call.state.data_tables.find(call.query.get("filter", {}), call.query.get("sortBy"))
 
@@ -50,7 +50,7 @@ def list_data_tables(call: Call) -> Any:
     return page(call, tables, over="refuse", shape=shape)
 
 
-@_operation("create_data_table", "POST", "/data-tables", scope="dataTable:create", status=201, body=_CREATE)
+@_operation("POST", "/data-tables", scope="dataTable:create", status=201, body=_CREATE)
 def create_data_table(call: Call) -> Any:
     project_id = call.body.get("projectId", call.state.personal_project_id)
     if call.state.projects.find(project_id) is None:
@@ -58,17 +58,17 @@ def create_data_table(call: Call) -> Any:
     return call.state.data_tables.create(call.body["name"], call.body["columns"], project_id).describe()
 
 
-@_operation("get_data_table", "GET", _TABLE, scope="dataTable:read")
+@_operation("GET", _TABLE, scope="dataTable:read")
 def get_data_table(call: Call) -> Any:
     return _table(call).describe()
 
 
-@_operation("update_data_table", "PATCH", _TABLE, scope="dataTable:update", body=_UPDATE)
+@_operation("PATCH", _TABLE, scope="dataTable:update", body=_UPDATE)
 def update_data_table(call: Call) -> Any:
     return call.state.data_tables.rename(call.path["dataTableId"], call.body["name"]).describe()
 
 
-@_operation("delete_data_table", "DELETE", _TABLE, scope="dataTable:delete", status=204)
+@_operation("DELETE", _TABLE, scope="dataTable:delete", status=204)
 def delete_data_table(call: Call) -> None:
     call.state.data_tables.delete(call.path["dataTableId"])
 
@@ -84,24 +84,17 @@ _ADD_COLUMN = Body(required={"name": _COLUMN_NAME, "type": Enum(COLUMN_TYPES)}, 
 _UPDATE_COLUMN = Body(optional={"name": _COLUMN_NAME, "index": _INDEX})
 
 
-@_operation("list_data_table_columns", "GET", _COLUMNS, scope="dataTableColumn:read")
+@_operation("GET", _COLUMNS, scope="dataTableColumn:read")
 def list_data_table_columns(call: Call) -> Any:
     return _table(call).list_columns()
 
 
-@_operation("create_data_table_column", "POST", _COLUMNS, scope="dataTableColumn:create", status=201, body=_ADD_COLUMN)
+@_operation("POST", _COLUMNS, scope="dataTableColumn:create", status=201, body=_ADD_COLUMN)
 def create_data_table_column(call: Call) -> Any:
     return _table(call).add_column(call.body["name"], call.body["type"], call.body.get("index"))
 
 
-@_operation(
-    "update_data_table_column",
-    "PATCH",
-    _COLUMN_PATH,
-    scope="dataTableColumn:update",
-    params=_PARAMS,
-    body=_UPDATE_COLUMN,
-)
+@_operation("PATCH", _COLUMN_PATH, scope="dataTableColumn:update", params=_PARAMS, body=_UPDATE_COLUMN)
 def update_data_table_column(call: Call) -> Any:
     if "name" not in call.body and "index" not in call.body:
         missing = ", ".join(f"request/body must have required property '{name}'" for name in ("name", "index"))
@@ -111,9 +104,7 @@ def update_data_table_column(call: Call) -> Any:
     return _table(call).change_column(call.path["columnId"], name=call.body.get("name"), index=call.body.get("index"))
 
 
-@_operation(
-    "delete_data_table_column", "DELETE", _COLUMN_PATH, scope="dataTableColumn:delete", status=204, params=_PARAMS
-)
+@_operation("DELETE", _COLUMN_PATH, scope="dataTableColumn:delete", status=204, params=_PARAMS)
 def delete_data_table_column(call: Call) -> None:
     _table(call).delete_column(call.path["columnId"])
 
@@ -142,7 +133,7 @@ def _answer(table: Table, rows: list[Row], options: Mapping[str, Any]) -> Any:
     return [table.show(row) for row in rows] if options.get("returnData") else True
 
 
-@_operation("list_data_table_rows", "GET", _ROWS, scope="dataTableRow:read", query=_LIST_QUERY)
+@_operation("GET", _ROWS, scope="dataTableRow:read", query=_LIST_QUERY)
 def list_data_table_rows(call: Call) -> Any:
     query = call.query
     table = _table(call)
@@ -150,7 +141,7 @@ def list_data_table_rows(call: Call) -> Any:
     return page(call, rows, over="refuse", shape=table.show)
 
 
-@_operation("insert_data_table_rows", "POST", _ROWS, scope="dataTableRow:create", body=_INSERT)
+@_operation("POST", _ROWS, scope="dataTableRow:create", body=_INSERT)
 def insert_data_table_rows(call: Call) -> Any:
     _check_values(call.body["data"])
     table = _table(call)
@@ -161,12 +152,12 @@ def insert_data_table_rows(call: Call) -> Any:
     return [{"id": row["id"]} for row in rows] if return_type == "id" else [table.show(row) for row in rows]
 
 
-@_operation("update_data_table_rows", "PATCH", f"{_ROWS}/update", scope="dataTableRow:update", body=_CHANGE)
+@_operation("PATCH", f"{_ROWS}/update", scope="dataTableRow:update", body=_CHANGE)
 def update_data_table_rows(call: Call) -> Any:
     return _change(call, Table.update)
 
 
-@_operation("upsert_data_table_rows", "POST", f"{_ROWS}/upsert", scope="dataTableRow:upsert", body=_CHANGE)
+@_operation("POST", f"{_ROWS}/upsert", scope="dataTableRow:upsert", body=_CHANGE)
 def upsert_data_table_rows(call: Call) -> Any:
     return _change(call, Table.upsert)
 
@@ -178,12 +169,12 @@ def _change(call: Call, change: Callable[..., list[Row]]) -> Any:
     return _answer(table, rows, call.body)
 
 
-@_operation("delete_data_table_rows", "DELETE", f"{_ROWS}/delete", scope="dataTableRow:delete", query=_DELETE_QUERY)
+@_operation("DELETE", f"{_ROWS}/delete", scope="dataTableRow:delete", query=_DELETE_QUERY)
 def delete_data_table_rows(call: Call) -> Any:
     table = _table(call)
     return _answer(table, table.delete(call.query["filter"], dry_run=call.query.get("dryRun", False)), call.query)
 
 
-@_operation("clear_data_table_rows", "DELETE", f"{_ROWS}/clear", scope="dataTableRow:delete")
+@_operation("DELETE", f"{_ROWS}/clear", scope="dataTableRow:delete")
 def clear_data_table_rows(call: Call) -> Any:
     return {"deletedCount": _table(call).clear()}

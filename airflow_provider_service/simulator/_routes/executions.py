@@ -8,8 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from airflow_provider_service.simulator._clock import stamp
-from airflow_provider_service.simulator._engine.data import execution_data
+from airflow_provider_service.simulator._clock import epoch_milliseconds, stamp
 from airflow_provider_service.simulator._engine.engine import STATUSES, Execution
 from airflow_provider_service.simulator._gateway import Call, hold_open, keyset_page, operation
 from airflow_provider_service.simulator._validation import (
@@ -57,7 +56,7 @@ def _item(execution: Execution) -> dict[str, Any]:
 
 
 def _stored(execution: Execution) -> dict[str, Any]:
-    size = len(json.dumps(execution_data(execution)))
+    size = len(json.dumps(_data(execution)))
     return {"storedAt": "db", "jsonSizeBytes": size, "workflowVersionId": execution.version_id}
 
 
@@ -77,7 +76,7 @@ def _detail(execution: Execution) -> dict[str, Any]:
 def _contents(execution: Execution) -> dict[str, Any]:
     snapshot = execution.run.snapshot
     return {
-        "data": execution_data(execution),
+        "data": _data(execution),
         "workflowData": {
             "id": snapshot.workflow_id,
             "name": snapshot.name,
@@ -90,11 +89,70 @@ def _contents(execution: Execution) -> dict[str, Any]:
     }
 
 
+def _data(execution: Execution) -> dict[str, Any]:
+    """Until an execution has ended (or saves its progress), only the trigger's input is there, on the stack."""
+    run = execution.run
+    in_memory = execution.status in ("new", "running")
+    hidden = in_memory and not run.snapshot.settings.get("saveExecutionProgress")
+    result: dict[str, Any] = {"runData": {} if hidden else run.run_data}
+    if run.pinned:
+        result["pinData"] = run.pinned
+    last_node = run.last_node
+    if execution.status == "waiting":
+        waiting = run.waiting_entry()
+        result["runData"] = {**run.run_data, **waiting}
+        last_node = next(iter(waiting), last_node)
+    if last_node is not None and not hidden:
+        result["lastNodeExecuted"] = last_node
+    if run.error is not None:
+        result["error"] = run.error
+    stack = ([run.initial] if run.initial else []) if hidden else run.stack
+    parent = execution.parent
+    started_by = {}
+    if parent is not None:
+        parent_ids = {"executionId": str(parent.id), "workflowId": parent.workflow_id}
+        started_by = {"parentExecution": {**parent_ids, "shouldResume": False}}
+    return {
+        "version": 1,
+        "startData": {},
+        "resultData": result,
+        "executionData": {
+            "contextData": {},
+            "nodeExecutionStack": [
+                {
+                    "node": pending.node,
+                    "data": {"main": [pending.items]},
+                    "source": pending.source and {"main": [pending.source_json()]},
+                }
+                for pending in stack
+            ],
+            "metadata": {},
+            "waitingExecution": {},
+            "waitingExecutionSource": {},
+            "runtimeData": _runtime_data(execution),
+        },
+        **started_by,
+        "resumeToken": execution.resume_token,
+    }
+
+
+def _runtime_data(execution: Execution) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "version": 1,
+        "establishedAt": epoch_milliseconds(execution.created_at),
+        "source": execution.mode,
+    }
+    if execution.run.initial is not None:
+        node = execution.run.initial.node
+        data["triggerNode"] = {"name": node["name"], "type": node["type"]}
+    data["redaction"] = {"version": 2, "production": False, "manual": False}
+    return data
+
+
 # ---------------------------------------------------------------- reading
 
 
 @_operation(
-    "list_executions",
     "GET",
     "/executions",
     scope="execution:list",
@@ -146,14 +204,14 @@ def _execution(call: Call, *, missing: str = "Not Found") -> Execution:
     return execution
 
 
-@_operation("get_execution", "GET", _EXECUTION, scope="execution:read", query=_DATA_QUERY)
+@_operation("GET", _EXECUTION, scope="execution:read", query=_DATA_QUERY)
 def get_execution(call: Call) -> dict[str, Any]:
     execution = _execution(call)
     detail = _detail(execution)
     return {**detail, **_contents(execution)} if call.query.get("includeData") else detail
 
 
-@_operation("delete_execution", "DELETE", _EXECUTION, scope="execution:delete")
+@_operation("DELETE", _EXECUTION, scope="execution:delete")
 def delete_execution(call: Call) -> dict[str, Any]:
     """Delete an execution that is not running; the answer contains its id as a number."""
     execution = _execution(call)
@@ -168,7 +226,6 @@ def delete_execution(call: Call) -> dict[str, Any]:
 
 
 @_operation(
-    "retry_execution",
     "POST",
     f"{_EXECUTION}/retry",
     scope="execution:retry",
@@ -198,7 +255,7 @@ async def retry_execution(call: Call) -> dict[str, Any]:
     return answer
 
 
-@_operation("stop_execution", "POST", f"{_EXECUTION}/stop", scope="execution:stop")
+@_operation("POST", f"{_EXECUTION}/stop", scope="execution:stop")
 def stop_execution(call: Call) -> dict[str, Any]:
     """Cancel an execution at once; the answer does not contain its id."""
     execution = _execution(call, missing="Failed to find execution to stop")
@@ -213,7 +270,6 @@ def stop_execution(call: Call) -> dict[str, Any]:
 
 
 @_operation(
-    "stop_many_executions",
     "POST",
     "/executions/stop",
     scope="execution:stop",
@@ -252,7 +308,7 @@ def _body_moment(body: dict[str, Any], name: str) -> datetime | None:
 # ---------------------------------------------------------------- annotation tags
 
 
-@_operation("list_execution_tags", "GET", f"{_EXECUTION}/tags", scope="executionTags:list")
+@_operation("GET", f"{_EXECUTION}/tags", scope="executionTags:list")
 def list_execution_tags(call: Call) -> list[dict[str, Any]]:
     return _tags(call, _execution(call))
 
@@ -261,13 +317,7 @@ def _tags(call: Call, execution: Execution) -> list[dict[str, Any]]:
     return [call.state.executions.annotation_tags[tag_id] for tag_id in execution.tag_ids]
 
 
-@_operation(
-    "update_execution_tags",
-    "PUT",
-    f"{_EXECUTION}/tags",
-    scope="executionTags:update",
-    body=Body(required={"id": Text()}, array=True),
-)
+@_operation("PUT", f"{_EXECUTION}/tags", scope="executionTags:update", body=Body(required={"id": Text()}, array=True))
 def update_execution_tags(call: Call) -> list[dict[str, Any]]:
     execution = _execution(call)
     tag_ids = list(dict.fromkeys(tag["id"] for tag in call.body))

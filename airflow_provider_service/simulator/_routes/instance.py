@@ -36,7 +36,6 @@ _AUDIT_OPTIONS = Object(optional={"categories": Array(items=Enum(CATEGORIES)), "
 
 
 @operation(
-    "generate_audit",
     "POST",
     "/audit",
     scope="securityAudit:generate",
@@ -62,9 +61,7 @@ _UNITS = {
 }
 
 
-@operation(
-    "get_insights_summary", "GET", "/insights/summary", scope="insights:read", family="lenient", query=_INSIGHTS_QUERY
-)
+@operation("GET", "/insights/summary", scope="insights:read", family="lenient", query=_INSIGHTS_QUERY)
 def get_insights_summary(call: Call) -> Any:
     now = call.state.clock.now()
     end: datetime = call.query.get("endDate", now)
@@ -134,7 +131,7 @@ _NAMES = {
 _DISCOVER_QUERY = (Param("include", "enum", enum=("schemas",)), Param("resource"), Param("operation"))
 
 
-@operation("discover", "GET", "/discover", scope=None, family="strict", query=_DISCOVER_QUERY)
+@operation("GET", "/discover", scope=None, family="strict", query=_DISCOVER_QUERY)
 def discover(call: Call) -> Any:
     allowed = [op for op in OPERATIONS.values() if all(map(call.key.allows, op.scopes))]
     wanted_action = call.query.get("operation")
@@ -224,13 +221,12 @@ def _options(call: Call) -> dict[str, Any]:
     return {name: call.body[name] for name in _INSTALL_OPTIONS if name in call.body}
 
 
-@operation("list_community_packages", "GET", "/community-packages", scope="communityPackage:list", family="strict")
+@operation("GET", "/community-packages", scope="communityPackage:list", family="strict")
 def list_community_packages(call: Call) -> Any:
     return list(call.state.community_packages.all())
 
 
 @operation(
-    "install_community_package",
     "POST",
     "/community-packages",
     scope="communityPackage:install",
@@ -242,7 +238,6 @@ def install_community_package(call: Call) -> Any:
 
 
 @operation(
-    "update_community_package",
     "PATCH",
     "/community-packages/{name}",
     scope="communityPackage:update",
@@ -253,14 +248,7 @@ def update_community_package(call: Call) -> Any:
     return call.state.community_packages.update(call.path["name"], **_options(call))
 
 
-@operation(
-    "uninstall_community_package",
-    "DELETE",
-    "/community-packages/{name}",
-    scope="communityPackage:uninstall",
-    family="strict",
-    status=204,
-)
+@operation("DELETE", "/community-packages/{name}", scope="communityPackage:uninstall", family="strict", status=204)
 def uninstall_community_package(call: Call) -> None:
     call.state.community_packages.uninstall(call.path["name"])
 
@@ -277,14 +265,12 @@ _STATUS_QUERY = (Param("direction", "enum", enum=("push", "pull"), required=True
 _operation = partial(operation, family="lenient", feature="feat:sourceControl")
 
 
-@_operation(
-    "get_source_control_status", "GET", "/source-control/status", scope="sourceControl:read", query=_STATUS_QUERY
-)
+@_operation("GET", "/source-control/status", scope="sourceControl:read", query=_STATUS_QUERY)
 def get_source_control_status(call: Call) -> Any:
     return {"data": call.state.source_control.status(call.query["direction"])}
 
 
-@_operation("push_source_control", "POST", "/source-control/push", scope="sourceControl:push", body=_PUSH)
+@_operation("POST", "/source-control/push", scope="sourceControl:push", body=_PUSH)
 def push_source_control(call: Call) -> Any:
     chosen = [(file["type"], file["id"]) for file in call.body["fileNames"]]
     try:
@@ -295,7 +281,7 @@ def push_source_control(call: Call) -> Any:
     return {"data": pushed}
 
 
-@_operation("pull_source_control", "POST", "/source-control/pull", scope="sourceControl:pull", body=_PULL)
+@_operation("POST", "/source-control/pull", scope="sourceControl:pull", body=_PULL)
 def pull_source_control(call: Call) -> Any:
     store = call.state.source_control
     if not store.connected:

@@ -21,44 +21,44 @@ _RELATIONS = Body(required={"relations": Array(items=_RELATION, min=1)})
 _project_operation = partial(operation, family="lenient", feature="feat:projectRole:admin")
 
 
-@_project_operation("list_projects", "GET", "/projects", scope="project:list", query=PAGING)
+@_project_operation("GET", "/projects", scope="project:list", query=PAGING)
 def list_projects(call: Call) -> Any:
     return page(call, call.state.projects.all())
 
 
-@_project_operation("create_project", "POST", "/projects", scope="project:create", status=201, body=_BODY)
+@_project_operation("POST", "/projects", scope="project:create", status=201, body=_BODY)
 def create_project(call: Call) -> Any:
     project = call.state.projects.create(call.body["name"], call.key.owner_id)
     return {**project, "role": ADMIN_ROLE, "scopes": list(ADMIN_SCOPES)}
 
 
-@_project_operation("update_project", "PUT", "/projects/{projectId}", scope="project:update", status=204, body=_BODY)
+@_project_operation("PUT", "/projects/{projectId}", scope="project:update", status=204, body=_BODY)
 def update_project(call: Call) -> None:
     call.state.projects.rename(call.path["projectId"], call.body["name"])
 
 
-@_project_operation("delete_project", "DELETE", "/projects/{projectId}", scope="project:delete", status=204)
+@_project_operation("DELETE", "/projects/{projectId}", scope="project:delete", status=204)
 def delete_project(call: Call) -> None:
     call.state.delete_project(call.path["projectId"])
 
 
-@_project_operation("list_project_users", "GET", _USERS, scope="user:list", query=PAGING)
+@_project_operation("GET", _USERS, scope="user:list", query=PAGING)
 def list_project_users(call: Call) -> Any:
     return page(call, call.state.projects.members(call.path["projectId"]))
 
 
-@_project_operation("add_project_users", "POST", _USERS, scope="project:manageMembers", status=201, body=_RELATIONS)
+@_project_operation("POST", _USERS, scope="project:manageMembers", status=201, body=_RELATIONS)
 def add_project_users(call: Call) -> None:
     relations = [(relation["userId"], relation["role"]) for relation in call.body["relations"]]
     call.state.projects.add_members(call.path["projectId"], relations)
 
 
-@_project_operation("change_project_user_role", "PATCH", _MEMBER, scope="project:manageMembers", status=204, body=_ROLE)
+@_project_operation("PATCH", _MEMBER, scope="project:manageMembers", status=204, body=_ROLE)
 def change_project_user_role(call: Call) -> None:
     call.state.projects.change_role(call.path["projectId"], call.path["userId"], call.body["role"])
 
 
-@_project_operation("delete_project_user", "DELETE", _MEMBER, scope="project:manageMembers", status=204)
+@_project_operation("DELETE", _MEMBER, scope="project:manageMembers", status=204)
 def delete_project_user(call: Call) -> None:
     call.state.projects.remove_member(call.path["projectId"], call.path["userId"])
 
@@ -81,7 +81,7 @@ _UPDATE = Body(optional={"name": Text(), "parentFolderId": Text()}, closed=True,
 _folder_operation = partial(operation, feature="feat:folders")
 
 
-@_folder_operation("list_folders", "GET", _FOLDERS, scope="folder:list", family="lenient", query=_LIST_QUERY)
+@_folder_operation("GET", _FOLDERS, scope="folder:list", family="lenient", query=_LIST_QUERY)
 def list_folders(call: Call) -> Any:
     known = {param.name for param in _LIST_QUERY}
     if unknown := [name for name in call.request.query_params if name not in known]:
@@ -130,7 +130,7 @@ def _filtered(
     ]
 
 
-@_folder_operation("create_folder", "POST", _FOLDERS, scope="folder:create", family="strict", status=201, body=_CREATE)
+@_folder_operation("POST", _FOLDERS, scope="folder:create", family="strict", status=201, body=_CREATE)
 def create_folder(call: Call) -> Any:
     project_id = call.path["projectId"]
     if project_id == "personal":
@@ -139,7 +139,7 @@ def create_folder(call: Call) -> Any:
     return call.state.folders.describe(folder)
 
 
-@_folder_operation("get_folder", "GET", _FOLDER, scope="folder:read", family="lenient")
+@_folder_operation("GET", _FOLDER, scope="folder:read", family="lenient")
 def get_folder(call: Call) -> Any:
     store = call.state.folders
     folder = store.get(call.path["projectId"], call.path["folderId"])
@@ -147,20 +147,14 @@ def get_folder(call: Call) -> Any:
     return {**store.describe(folder), "totalSubFolders": folders, "totalWorkflows": workflows}
 
 
-@_folder_operation("update_folder", "PATCH", _FOLDER, scope="folder:update", family="strict", body=_UPDATE)
+@_folder_operation("PATCH", _FOLDER, scope="folder:update", family="strict", body=_UPDATE)
 def update_folder(call: Call) -> Any:
     store = call.state.folders
     return store.describe(store.update(call.path["projectId"], call.path["folderId"], call.body))
 
 
 @_folder_operation(
-    "delete_folder",
-    "DELETE",
-    _FOLDER,
-    scope="folder:delete",
-    family="strict",
-    status=204,
-    query=(Param("transferToFolderId"),),
+    "DELETE", _FOLDER, scope="folder:delete", family="strict", status=204, query=(Param("transferToFolderId"),)
 )
 def delete_folder(call: Call) -> None:
     transfer_to = call.query.get("transferToFolderId")

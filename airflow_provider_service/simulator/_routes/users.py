@@ -22,7 +22,7 @@ def _describe(call: Call, user: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in user.items() if name not in hidden}
 
 
-@operation("list_users", "GET", "/users", scope="user:list", family="strict", query=_LIST_QUERY)
+@operation("GET", "/users", scope="user:list", family="strict", query=_LIST_QUERY)
 def list_users(call: Call) -> Any:
     users = call.state.users.all()
     if "projectId" in call.query:
@@ -31,7 +31,7 @@ def list_users(call: Call) -> Any:
     return page(call, users, over="refuse", shape=lambda user: _describe(call, user))
 
 
-@operation("create_users", "POST", "/users", scope="user:create", family="strict", status=201, body=_INVITE)
+@operation("POST", "/users", scope="user:create", family="strict", status=201, body=_INVITE)
 def create_users(call: Call) -> Any:
     for index, invitation in enumerate(call.body):
         if not _EMAIL.fullmatch(invitation["email"]):
@@ -39,18 +39,17 @@ def create_users(call: Call) -> Any:
     return call.state.invite_users([(given["email"], given.get("role", MEMBER_ROLE)) for given in call.body])
 
 
-@operation("get_user", "GET", "/users/{id}", scope="user:read", family="strict", params=_PARAMS, query=(_INCLUDE_ROLE,))
+@operation("GET", "/users/{id}", scope="user:read", family="strict", params=_PARAMS, query=(_INCLUDE_ROLE,))
 def get_user(call: Call) -> Any:
     return _describe(call, call.state.users.get(call.path["id"]))
 
 
-@operation("delete_user", "DELETE", "/users/{id}", scope="user:delete", family="strict", status=204, params=_PARAMS)
+@operation("DELETE", "/users/{id}", scope="user:delete", family="strict", status=204, params=_PARAMS)
 def delete_user(call: Call) -> None:
     call.state.delete_user(call.path["id"], by=call.key.owner_id)
 
 
 @operation(
-    "change_user_role",
     "PATCH",
     "/users/{id}/role",
     scope="user:changeRole",
@@ -79,25 +78,25 @@ _QUERY = (*PAGING, Param("projectId"), Param("state", "enum", enum=("empty",)))
 _operation = partial(operation, family="lenient", feature="feat:variables")
 
 
-@_operation("list_variables", "GET", "/variables", scope="variable:list", query=_QUERY)
+@_operation("GET", "/variables", scope="variable:list", query=_QUERY)
 def list_variables(call: Call) -> Any:
     store = call.state.variables
     variables = store.all(project_id=call.query.get("projectId"), empty=call.query.get("state") == "empty")
     return page(call, variables, shape=store.describe)
 
 
-@_operation("create_variable", "POST", "/variables", scope="variable:create", status=201, body=_CREATE)
+@_operation("POST", "/variables", scope="variable:create", status=201, body=_CREATE)
 def create_variable(call: Call) -> None:
     call.state.variables.create(call.body["key"], call.body["value"], call.body.get("projectId"))
 
 
-@_operation("update_variable", "PUT", "/variables/{id}", scope="variable:update", status=204, body=_UPDATE)
+@_operation("PUT", "/variables/{id}", scope="variable:update", status=204, body=_UPDATE)
 def update_variable(call: Call) -> None:
     place = call.body.get("projectId", call.state.variables.get(call.path["id"])["projectId"])
     call.state.variables.update(call.path["id"], call.body["key"], call.body["value"], place)
 
 
-@_operation("delete_variable", "DELETE", "/variables/{id}", scope="variable:delete", status=204)
+@_operation("DELETE", "/variables/{id}", scope="variable:delete", status=204)
 def delete_variable(call: Call) -> None:
     call.state.variables.delete(call.path["id"])
 
@@ -107,28 +106,28 @@ def delete_variable(call: Call) -> None:
 _BODY = Body(required={"name": Text()}, closed=True, read_only=("id", "createdAt", "updatedAt"))
 
 
-@operation("list_tags", "GET", "/tags", scope="tag:list", family="lenient", query=PAGING)
+@operation("GET", "/tags", scope="tag:list", family="lenient", query=PAGING)
 def list_tags(call: Call) -> Any:
     return page(call, call.state.tags.all())
 
 
-@operation("create_tag", "POST", "/tags", scope="tag:create", family="lenient", status=201, body=_BODY)
+@operation("POST", "/tags", scope="tag:create", family="lenient", status=201, body=_BODY)
 def create_tag(call: Call) -> Any:
     return call.state.tags.create(call.body["name"])
 
 
-@operation("get_tag", "GET", "/tags/{tagId}", scope="tag:read", family="lenient")
+@operation("GET", "/tags/{tagId}", scope="tag:read", family="lenient")
 def get_tag(call: Call) -> Any:
     return call.state.tags.get(call.path["tagId"])
 
 
-@operation("update_tag", "PUT", "/tags/{tagId}", scope="tag:update", family="lenient", body=_BODY)
+@operation("PUT", "/tags/{tagId}", scope="tag:update", family="lenient", body=_BODY)
 def update_tag(call: Call) -> Any:
     changed = call.state.tags.rename(call.path["tagId"], call.body["name"])
     tag = call.state.tags.get(call.path["tagId"])
     return {name: tag[name] for name in ("id", "name", *(("updatedAt",) if changed else ()))}
 
 
-@operation("delete_tag", "DELETE", "/tags/{tagId}", scope="tag:delete", family="lenient")
+@operation("DELETE", "/tags/{tagId}", scope="tag:delete", family="lenient")
 def delete_tag(call: Call) -> Any:
     return call.state.tags.delete(call.path["tagId"])

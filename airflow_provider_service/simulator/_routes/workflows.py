@@ -308,7 +308,6 @@ def _workflow(call: Call, *, missing: str = "Not Found") -> Workflow:
 
 
 @_operation(
-    "list_workflows",
     "GET",
     "/workflows",
     scope="workflow:list",
@@ -340,7 +339,7 @@ def _matches(call: Call, workflow: Workflow) -> bool:
     return not tag_names or tag_names <= {tag["name"] for tag in call.state.workflows.tags_of(workflow)}
 
 
-@_operation("create_workflow", "POST", "/workflows", scope="workflow:create", body=CREATE_BODY)
+@_operation("POST", "/workflows", scope="workflow:create", body=CREATE_BODY)
 def create_workflow(call: Call) -> dict[str, Any]:
     check_name(call.body["name"], 1)
     check_structure(call.body, call.state.version)
@@ -359,13 +358,12 @@ def _folder(state: State, project_id: str, body: dict[str, Any]) -> dict[str, An
     return state.folders.describe(state.folders.get(project_id, folder_id)) if folder_id else None
 
 
-@_operation("get_workflow", "GET", _WORKFLOW, scope="workflow:read", query=(_EXCLUDE_PINNED_DATA,))
+@_operation("GET", _WORKFLOW, scope="workflow:read", query=(_EXCLUDE_PINNED_DATA,))
 def get_workflow(call: Call) -> dict[str, Any]:
     return workflow_json(call.state, _workflow(call), pinned=not call.query.get("excludePinnedData", False))
 
 
 @_operation(
-    "update_workflow",
     "PUT",
     _WORKFLOW,
     scope="workflow:update",
@@ -393,21 +391,21 @@ def update_workflow(call: Call) -> dict[str, Any]:
     return workflow_without(call.state, workflow, "shared")
 
 
-@_operation("delete_workflow", "DELETE", _WORKFLOW, scope="workflow:delete")
+@_operation("DELETE", _WORKFLOW, scope="workflow:delete")
 def delete_workflow(call: Call) -> dict[str, Any]:
     workflow = _workflow(call)
     call.state.workflows.delete(workflow)
     return workflow_without(call.state, workflow, "tags", "activeVersion")
 
 
-@_operation("archive_workflow", "POST", f"{_WORKFLOW}/archive", scope="workflow:delete")
+@_operation("POST", f"{_WORKFLOW}/archive", scope="workflow:delete")
 def archive_workflow(call: Call) -> dict[str, Any]:
     workflow = _workflow(call, missing="Workflow not found")
     call.state.workflows.archive(workflow)
     return workflow_without(call.state, workflow, "tags")
 
 
-@_operation("unarchive_workflow", "POST", f"{_WORKFLOW}/unarchive", scope="workflow:delete")
+@_operation("POST", f"{_WORKFLOW}/unarchive", scope="workflow:delete")
 def unarchive_workflow(call: Call) -> dict[str, Any]:
     workflow = _workflow(call, missing="Workflow not found")
     call.state.workflows.unarchive(workflow)
@@ -415,7 +413,6 @@ def unarchive_workflow(call: Call) -> dict[str, Any]:
 
 
 @_operation(
-    "transfer_workflow",
     "PUT",
     f"{_WORKFLOW}/transfer",
     scope="workflow:move",
@@ -431,7 +428,7 @@ def transfer_workflow(call: Call) -> None:
 # ---------------------------------------------------------------- publishing
 
 
-@_operation("publish_workflow", "POST", f"{_WORKFLOW}/publish", scope="workflow:activate", body=PUBLISH_BODY)
+@_operation("POST", f"{_WORKFLOW}/publish", scope="workflow:activate", body=PUBLISH_BODY)
 def publish_workflow(call: Call) -> dict[str, Any]:
     workflow = _workflow(call, missing=_MAY_NOT.format("activate"))
     name, description = call.body.get("name"), call.body.get("description")
@@ -439,19 +436,19 @@ def publish_workflow(call: Call) -> dict[str, Any]:
     return workflow_without(call.state, workflow, "tags", "shared")
 
 
-@_operation("activate_workflow", "POST", f"{_WORKFLOW}/activate", scope="workflow:activate", body=PUBLISH_BODY)
+@_operation("POST", f"{_WORKFLOW}/activate", scope="workflow:activate", body=PUBLISH_BODY)
 def activate_workflow(call: Call) -> Reply:
     return Reply(publish_workflow(call), headers=_ACTIVATION_DEPRECATED)
 
 
-@_operation("unpublish_workflow", "POST", f"{_WORKFLOW}/unpublish", scope="workflow:deactivate")
+@_operation("POST", f"{_WORKFLOW}/unpublish", scope="workflow:deactivate")
 def unpublish_workflow(call: Call) -> dict[str, Any]:
     workflow = _workflow(call, missing=_MAY_NOT.format("deactivate"))
     call.state.workflows.unpublish(workflow)
     return workflow_without(call.state, workflow, "tags")
 
 
-@_operation("deactivate_workflow", "POST", f"{_WORKFLOW}/deactivate", scope="workflow:deactivate")
+@_operation("POST", f"{_WORKFLOW}/deactivate", scope="workflow:deactivate")
 def deactivate_workflow(call: Call) -> Reply:
     return Reply(unpublish_workflow(call), headers=_ACTIVATION_DEPRECATED)
 
@@ -459,19 +456,17 @@ def deactivate_workflow(call: Call) -> Reply:
 # ---------------------------------------------------------------- versions
 
 
-@_operation("list_workflow_history", "GET", f"{_WORKFLOW}/history", scope="workflow:read", query=PAGING)
+@_operation("GET", f"{_WORKFLOW}/history", scope="workflow:read", query=PAGING)
 def list_workflow_history(call: Call) -> dict[str, Any]:
     return page(call, list(reversed(_workflow(call).versions.values())), shape=version_summary)
 
 
-@_operation("get_workflow_version", "GET", f"{_WORKFLOW}/versions/{{workflowVersionId}}", scope="workflow:read")
+@_operation("GET", f"{_WORKFLOW}/versions/{{workflowVersionId}}", scope="workflow:read")
 def get_workflow_version(call: Call) -> dict[str, Any]:
     return _version(call, "workflowId", "workflowVersionId", missing="Workflow not found")
 
 
-@operation(
-    "get_workflow_version_deprecated", "GET", "/workflows/{id}/{versionId}", scope="workflow:read", family="strict"
-)
+@operation("GET", "/workflows/{id}/{versionId}", scope="workflow:read", family="strict")
 def get_workflow_version_deprecated(call: Call) -> Reply:
     version = _version(call, "id", "versionId", missing="Version not found")
     return Reply(version, headers=_VERSION_DEPRECATED)
@@ -488,12 +483,12 @@ def _version(call: Call, workflow_key: str, version_key: str, *, missing: str) -
 # ---------------------------------------------------------------- tags
 
 
-@_operation("list_workflow_tags", "GET", f"{_WORKFLOW}/tags", scope="workflowTags:list")
+@_operation("GET", f"{_WORKFLOW}/tags", scope="workflowTags:list")
 def list_workflow_tags(call: Call) -> list[dict[str, Any]]:
     return call.state.workflows.tags_of(_workflow(call))
 
 
-@_operation("update_workflow_tags", "PUT", f"{_WORKFLOW}/tags", scope="workflowTags:update", body=_TAGS)
+@_operation("PUT", f"{_WORKFLOW}/tags", scope="workflowTags:update", body=_TAGS)
 def update_workflow_tags(call: Call) -> list[dict[str, Any]]:
     workflow = _workflow(call)
     call.state.workflows.set_tags(workflow, [tag["id"] for tag in call.body])
