@@ -58,7 +58,7 @@ def _examined(screen: Screen, config: ServiceConfig) -> list[Finding]:
 def _print_what_airflow_knows(screen: Screen, base_url: str) -> None:
     from sqlalchemy.exc import SQLAlchemyError
 
-    from airflow_provider_service._core.pages.connection_view import SHOWN_RUNS, runs_table, waits_table
+    from airflow_provider_service._core.pages.checkup import SHOWN_RUNS, runs_table, waits_table
     from airflow_provider_service.plugins import _airflow_tables
 
     no_waits: list[str] = []

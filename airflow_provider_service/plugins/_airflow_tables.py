@@ -29,7 +29,7 @@ from airflow_provider_service._airflow.attempts import (
     read_attempts,
 )
 from airflow_provider_service._airflow.connection import KEY_HEADERS
-from airflow_provider_service._core.pages.connection_view import Waits
+from airflow_provider_service._core.pages.checkup import Waits
 from airflow_provider_service._core.pages.executions import TaskExecution, Workflow
 from airflow_provider_service._core.pages.task_view import AttemptView, Evidence, TaskView
 from airflow_provider_service._core.runs.attempt import STATE_KEY, key_of

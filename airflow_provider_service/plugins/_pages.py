@@ -24,8 +24,7 @@ from starlette.concurrency import run_in_threadpool
 
 from airflow_provider_service._airflow import settings
 from airflow_provider_service._core.pages import checkup, reading, rendering
-from airflow_provider_service._core.pages.checkup import Finding, Verdict
-from airflow_provider_service._core.pages.connection_view import SHOWN_RUNS, ConnectionView
+from airflow_provider_service._core.pages.checkup import SHOWN_RUNS, ConnectionView, Finding, Verdict
 from airflow_provider_service._core.pages.executions import ExecutionsView, Search, SearchError
 from airflow_provider_service._core.pages.reading import ExecutionReading, Snapshots, TooManyReadsError
 from airflow_provider_service.client._clock import clock

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_provider_service._core.pages import rendering
-from airflow_provider_service._core.pages.checkup import complete, examine
-from airflow_provider_service._core.pages.connection_view import ConnectionView
+from airflow_provider_service._core.pages.checkup import ConnectionView, complete, examine
 from airflow_provider_service._core.pages.reading import see
 from airflow_provider_service._core.pages.task_view import TaskView
 from airflow_provider_service.client import ServiceClient, ServiceConfig

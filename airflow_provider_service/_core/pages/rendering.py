@@ -13,8 +13,7 @@ from posixpath import dirname
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from airflow_provider_service._core.pages.checkup import Verdict, verdict
-from airflow_provider_service._core.pages.connection_view import NO_RUNS, NO_WAITS, OF_ALL, last_heartbeat
+from airflow_provider_service._core.pages.checkup import NO_RUNS, NO_WAITS, OF_ALL, Verdict, last_heartbeat, verdict
 from airflow_provider_service._core.pages.drawing import BOX_WIDTH
 from airflow_provider_service._core.pages.execution_view import SIGNS
 from airflow_provider_service._core.pages.reading import COMPUTING, ExecutionReading
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-    from airflow_provider_service._core.pages.connection_view import ConnectionView
+    from airflow_provider_service._core.pages.checkup import ConnectionView
     from airflow_provider_service._core.pages.drawing import Box, Line
     from airflow_provider_service._core.pages.execution_view import ExecutionView, NodeView
     from airflow_provider_service._core.pages.executions import ExecutionsView
