@@ -71,10 +71,7 @@ def _print_what_airflow_knows(screen: Screen, base_url: str) -> None:
         screen.line("\nAirflow's database cannot be read here.")
         return
     runs = _airflow_tables.latest_runs(executions.known, base_url)[:SHOWN_RUNS]
-    for lacks, table in (
-        (no_waits, waits_table(waits, clock().utcnow())),
-        (executions.lacks, runs_table(runs)),
-    ):
+    for lacks, table in ((no_waits, waits_table(waits, clock().utcnow())), (executions.lacks, runs_table(runs))):
         for lack in lacks:
             screen.line(f"\n{lack}")
         if table.rows or not lacks:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from datetime import datetime, timedelta
 from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
 
 import uvicorn
 from starlette.types import ASGIApp, Scope
 
-from airflow_provider_service.simulator._access import Access
-from airflow_provider_service.simulator._app import build_app, listen, without_address
+from airflow_provider_service.simulator._app import API_ROOT, build_app, listen, without_address
 from airflow_provider_service.simulator._clock import Clock, with_date
 from airflow_provider_service.simulator._engine.engine import STATUSES, TERMINAL, Execution
 from airflow_provider_service.simulator._faults import (
@@ -34,6 +35,8 @@ from airflow_provider_service.simulator._state import State
 
 Result = TypeVar("Result")
 
+DEFAULT_KEY_HEADER = "X-SERVICE-API-KEY"
+
 _START_SECONDS = 10.0
 _STOP_SECONDS = 5.0
 # Only keeps a caller from hanging forever: on a busy machine, the server's thread may not run for a while.
@@ -49,7 +52,7 @@ def is_any_request_processed(since: float) -> bool:
     )
 
 
-class ServiceSimulator(Access):
+class ServiceSimulator:
     """The service in this process: a server in a thread, with its state and clock accessible to the test.
 
     Use it as a context manager, or call :meth:`start` and :meth:`stop`. It can be started once.
@@ -64,6 +67,11 @@ class ServiceSimulator(Access):
     :param publish_delay: seconds until publishing and unpublishing take effect
     :param boot_seconds: seconds after the start during which every path answers with an HTML 404
     """
+
+    #: The state of the service.
+    state: State
+    #: A key with every scope.
+    api_key: str
 
     def __init__(
         self,
@@ -94,6 +102,76 @@ class ServiceSimulator(Access):
         self._server: uvicorn.Server | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+
+    # ------------------------------------------------------------ addresses and keys
+
+    @property
+    def base_url(self) -> str:
+        """Address of the service, without a path."""
+        return self.state.base_url
+
+    @property
+    def api_url(self) -> str:
+        """Address that every path of the API is relative to."""
+        return f"{self.base_url}{API_ROOT}"
+
+    @property
+    def clock(self) -> Clock:
+        """The service's clock; ``advance(seconds)`` lets time pass, ``shift(seconds)`` makes it wrong."""
+        return self.state.clock
+
+    def connection_json(self, header: str = DEFAULT_KEY_HEADER) -> str:
+        """The connection as JSON, for ``AIRFLOW_CONN_SERVICE_DEFAULT``.
+
+        :param header: header that carries the key; ``X-N8N-API-KEY`` is accepted too
+        """
+        fields: dict[str, Any] = {"conn_type": "service", "host": self.base_url, "password": self.api_key}
+        if header != DEFAULT_KEY_HEADER:
+            fields["extra"] = {"key_header": header}
+        return json.dumps(fields)
+
+    def connection_uri(self, header: str = DEFAULT_KEY_HEADER) -> str:
+        """The connection as a URI, for ``AIRFLOW_CONN_SERVICE_DEFAULT``."""
+        extra = "" if header == DEFAULT_KEY_HEADER else f"?{urlencode({'key_header': header})}"
+        return f"service://:{quote(self.api_key, safe='')}@{quote(self.base_url, safe='')}/{extra}"
+
+    def create_key(self, scopes: Iterable[str] | None = None) -> str:
+        """Create another key.
+
+        :param scopes: scopes of the key, e.g. ``["workflow:read"]``; None for all
+        """
+        return self.state.add_key(scopes).secret
+
+    def revoke_key(self, key: str) -> None:
+        """Make a key invalid."""
+        self.state.keys.pop(key, None)
+
+    @property
+    def version(self) -> str:
+        """The version that the service claims to have; can be set.
+
+        An older version lacks the operations and query parameters that its published contract lacks. One before 2.30
+        also expects the data of credentials in another form. Otherwise, it behaves like the newest version.
+        """
+        return self.state.version
+
+    @version.setter
+    def version(self, version: str) -> None:
+        self.state.version = version
+
+    @property
+    def mcp_api_key(self) -> str:
+        """Key of the MCP endpoint, for the connection's extra of this name."""
+        return self.state.mcp_key
+
+    @property
+    def mcp_enabled(self) -> bool:
+        """Whether MCP access is switched on; True at first, and can be set."""
+        return self.state.mcp_enabled
+
+    @mcp_enabled.setter
+    def mcp_enabled(self, enabled: bool) -> None:
+        self.state.mcp_enabled = enabled
 
     # ------------------------------------------------------------ life cycle
 
