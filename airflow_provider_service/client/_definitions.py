@@ -130,12 +130,19 @@ def _as_sent(node: Mapping[str, Any]) -> dict[str, Any]:
 
 def with_known_ids(nodes: Iterable[Mapping[str, Any]], before: Workflow) -> list[dict[str, Any]]:
     """Give each node the ids of the existing node with its name: a new webhook id would mean a new address."""
+    nodes = [*nodes]
     nodes_before = {str(node.get("name")): node for node in (running(before).get("nodes") or ())}
+    # One that a renamed node has kept is not given to another.
+    taken = {str(node.get(name)) for node in nodes for name in _GENERATED_IN_NODES}
     filled = []
     for node in nodes:
         existing = nodes_before.get(str(node.get("name")), {})
         is_same = existing.get("type") == node.get("type")
-        ids = {name: existing[name] for name in _GENERATED_IN_NODES if is_same and existing.get(name)}
+        ids = {
+            name: existing[name]
+            for name in _GENERATED_IN_NODES
+            if is_same and existing.get(name) and str(existing[name]) not in taken
+        }
         filled.append({**ids, **node})
     return filled
 

@@ -150,9 +150,9 @@ class SimulatedService:
     def allow_unknown_nodes(self) -> None:
         """Let workflows with node types that the simulator does not know be published.
 
-        Such as those of community packages. Without this call, they are refused like by a server that lacks them. Such
-        a node needs no credential and no parameter, passes its items on, and counts as a trigger if its type ends with
-        ``Trigger``.
+        These can be those of community packages. Without this call, they are refused, as by a server that lacks them.
+        Such a node needs no credential and no parameter, passes its items on, and counts as a trigger if its type ends
+        with ``Trigger``.
         """
         self.simulator.state.node_types.allow_unknown = True
 

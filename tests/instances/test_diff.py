@@ -70,6 +70,9 @@ RANDOM = "a1B2c3D4e5F6g7H8i9J0"
 HEX = "0a1b2c3d4e5f60718293a4b5c6d7e8f9"
 # Names of fields and what they hold, and texts.
 SECRETS = [
+    ("jsCode", "headers['X-Api-Key'] = 'S3CR3T';"),
+    ("jsCode", 'headers["apiKey"]="S3CR3T"'),
+    ("pythonCode", "os.environ['TOKEN'] = 'S3CR3T'"),
     # the names of fields
     ("password", "S3CR3T"),
     ("dbPass", "S3CR3T"),

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
+import requests_mock as requests_mock_module
 
 from airflow_provider_service._core.instances.plan import DeploymentTarget, make_plan
 from airflow_provider_service._core.instances.source import read_source
 from airflow_provider_service.client.errors import ServiceDeploymentError, ServiceInputError, ServiceInvalidRequestError
 
-from .workflows import node, webhook, workflow
+from .workflows import calling, node, webhook, workflow
 
 
 def lead(*targets: object) -> dict[str, object]:
@@ -34,9 +36,9 @@ FAULTS = [
         "'one', node 'B': node 'A' has the same id 'x'",
         True,
     ),
-    (workflow("one", without("type"), connections={}), "'one', node 'A': the node has no type", True),
-    (workflow("one", without("position"), connections={}), "node 'A': the position of a node must be a list", True),
-    (workflow("one", node("A", "noOp", position=[1, 2, 3])), "the position of a node must be a list of two", True),
+    (workflow("one", without("type"), connections={}), "'one', node 'A': it lacks type", True),
+    (workflow("one", without("position"), connections={}), "node 'A': it lacks position", True),
+    (workflow("one", node("A", "noOp", position=[1, 2, 3])), "'one', node 'A', position: it must have 2 entries", True),
     (
         workflow("one", node("A", "noOp"), connections={"A": lead(to("Nowhere"))}),
         "'one', connections of 'A': one leads to 'Nowhere', and there is no node of this name",
@@ -46,6 +48,18 @@ FAULTS = [
         workflow("one", node("A", "noOp"), connections={"Nowhere": lead(to("A"))}),
         "'one', connections of 'Nowhere': there is no node of this name",
         True,
+    ),
+    *(
+        (workflow("one", node("A", "noOp"), connections={"A": outputs}), f"'one', connections.A{words}", True)
+        for outputs, words in (
+            ("x", ": it must be of type object, not str"),
+            ({"main": {}}, ".main: it must be of type array, not dict"),
+            ({"main": ["x"]}, ".main.0: it must be of type array or null, not str"),
+            (lead({"node": "A", "type": "main"}), ".main.0.0: it lacks index"),
+            (lead({**to("A"), "node": ["A"]}), ".main.0.0.node: it must be of type string, not list"),
+            (lead({**to("A"), "index": "0"}), ".main.0.0.index: it must be of type integer, not str"),
+            (lead({**to("A"), "type": ""}), ".main.0.0.type: it must not be empty"),
+        )
     ),
     (workflow("one", node("A", "noOp", colour="red")), "'one', node 'A': the server does not know 'colour'", False),
     (workflow("one", node("A", "noOp", notes=5)), "'one', node 'A', notes: it must be of type string, not int", False),
@@ -122,7 +136,7 @@ def test_hundreds_of_different_faults_are_shortened(deploy):
     nodes = [node(f"N{each}", "noOp", credentials={"httpHeaderAuth": {"name": f"lost {each}"}}) for each in range(200)]
     with pytest.raises(ServiceInputError) as caught:
         deploy([workflow("one", *nodes)])
-    assert str(caught.value).endswith("\n- and 150 more problems of other kinds")
+    assert str(caught.value).endswith("\n- and 150 more problems")
     assert len(str(caught.value).splitlines()) == 52
 
 
@@ -152,7 +166,7 @@ def test_without_the_published_contract_the_service_itself_refuses(deploy, clien
     simulator.inject(**{"kind": "status", "times": None, "path": "/openapi.yml", **fault})
     source = [workflow("one", node("A", "noOp", colour="red")), workflow("two", node("A", "noOp"))]
     plan = make_plan(read_source(source), DeploymentTarget(client))
-    assert any(line.startswith("the server does not publish what it accepts") for line in plan.lines())
+    assert any(line.startswith("the document of the server's API cannot be read") for line in plan.lines())
     with pytest.raises(ServiceDeploymentError, match="rolled back"):
         deploy(source)
     assert list(client.workflows.list()) == []
@@ -179,3 +193,73 @@ def test_two_workflows_of_one_file_do_not_share_its_name(tmp_path):
     (tmp_path / "both.json").write_text(json.dumps([{**workflow("x", node("A", "noOp")), "name": None}] * 2))
     with pytest.raises(ServiceInputError, match="more than one definition is named 'both'"):
         read_source(str(tmp_path), from_file_names=True)
+
+
+def test_what_a_newer_version_of_the_service_would_refuse_stays_if_it_does_not_change(client, deploy, simulator):
+    simulator.version = "2.20.12"
+    stored = workflow("old", node("A", "noOp", id="x"), connections={"A": lead(to("Nowhere"))})
+    deploy([stored])
+    simulator.version = "2.41.1"
+    assert deploy([{**stored, "settings": {"executionTimeout": 60}}]) == {"update": ["old"]}
+    with pytest.raises(ServiceInputError, match="one leads to 'Nowhere'"):
+        deploy([{**stored, "nodes": [node("A", "noOp", id="x"), node("B", "noOp")]}])
+
+
+def test_a_service_that_hides_its_version_judges_nodes_and_connections_itself(deploy, client, simulator):
+    simulator.inject("status", status=404, path="^/$", times=None)
+    source = [workflow("one", node("A", "noOp"), connections={"A": lead(to("Nowhere"))})]
+    plan = make_plan(read_source(source), DeploymentTarget(client))
+    assert "the server does not tell its version" in "\n".join(plan.lines())
+    with pytest.raises(ServiceDeploymentError, match="rolled back"):
+        deploy(source)
+
+
+def test_a_new_node_with_the_former_name_of_another_gets_an_id_of_its_own(client, deploy):
+    deploy([workflow("one", node("A", "noOp", id="x"))])
+    assert deploy([workflow("one", node("B", "noOp", id="x"), node("A", "noOp"))]) == {"update": ["one"]}
+    [stored] = client.workflows.list()
+    ids = {each["name"]: each["id"] for each in stored.nodes}
+    assert ids["B"] == "x" != ids["A"]
+
+
+def test_definitions_in_python_are_judged_as_they_are_sent(deploy):
+    assert deploy([workflow("one", node("A", "noOp", position=(0, 0)))]) == {"create": ["one"]}
+    with pytest.raises(ServiceInputError, match="the server does not know '1'"):
+        deploy([workflow("two", node("A", "noOp"), settings={1: 2})])
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        '{"$ref": "#/components/nowhere"}',
+        '{"$ref": "http://127.0.0.1:9/schema"}',
+        '{"$ref": "file:///etc/hostname"}',
+        '{"$ref": "#"}',
+        '{"properties": {"name": {"pattern": "\\\\p{L}"}}}',
+        '{"type": "nothing"}',
+        "[]",
+        "2020-13-45",
+        "[" * 5000,
+    ],
+    ids=lambda schema: schema[:40],
+)
+def test_a_document_that_is_wrong_itself_refuses_nothing(client, simulator, requests_mock, schema):
+    requests_mock.register_uri(requests_mock_module.ANY, re.compile(re.escape(simulator.base_url)), real_http=True)
+    requests_mock.register_uri(
+        "GET",
+        simulator.api_url + "/openapi.yml",
+        text=(
+            '{"paths": {"/workflows/{id}": {"put": {"requestBody": {"content": {"application/json": {"schema": '
+            + schema
+            + "}}}}}}}"
+        ),
+    )
+    plan = make_plan(read_source([workflow("one", node("A", "noOp"))]), DeploymentTarget(client))
+    assert "the document of the server's API cannot be read" in "\n".join(plan.lines())
+
+
+def test_workflows_that_call_each_other_in_a_long_chain_are_planned(client):
+    chain = [workflow(f"w{number:04}", calling(f"w{number + 1:04}")) for number in range(1200)]
+    last = workflow("w1200", node("A", "noOp"))
+    plan = make_plan(read_source([*chain, last]), DeploymentTarget(client))
+    assert [plan.changes[0].name, plan.changes[-1].name] == ["w1200", "w0000"]

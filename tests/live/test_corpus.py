@@ -40,12 +40,6 @@ KNOWN = (
         ("2.41",),
     ),
     Difference(
-        r"^created: \(200",
-        r"^created: .*\(custom\): Unknown target node",
-        "An older server creates workflows with connections to nowhere.",
-        ("2.20",),
-    ),
-    Difference(
         r"^created: .*must (NOT have additional properties|be equal to one of the allowed values)",
         r"^created: \(400",
         "An older server has other words for what its document does not allow.",

@@ -41,7 +41,7 @@ def newest(simulator: ServiceSimulator) -> Any:
 def test_a_wait_that_timed_out_names_the_node_and_what_it_waits_for(
     mode: Mode, resume: str, event: str, simulator: ServiceSimulator
 ) -> None:
-    message = ended(mode, simulator, node("Approve", "wait", 1.1, {"resume": resume}, 2))
+    message = ended(mode, simulator, node("Approve", "wait", 1.1, {"resume": resume, "formTitle": "Approve"}, 2))
 
     fate = "it was stopped" if mode.starts else "it was not stopped. To wait longer, raise timeout"
     expected = f"had not ended 10 s after the wait began, but was waiting at node 'Approve' for {event}; {fate}"

@@ -43,7 +43,7 @@ _RANDOM = re.compile(r"(?=[\w+/=-]{16})[\w+/=-]{0,100}?\d[A-Za-z]")
 _VALUES = ("value", "stringValue", "fieldValue", "headerValue", "keyValue")
 _LABELS = ("name", "key", "fieldId", "fieldName", "keyName", "header")
 # In text: a name of one or two words before an equals sign or colon.
-_ASSIGNED = re.compile(r"(?<![\w-])((?:[\w-]++ (?=[\w-]))?+[\w-]++)[\"'`]?\s*+[:=]\s*+(?=\S)")
+_ASSIGNED = re.compile(r"(?<![\w-])((?:[\w-]++ (?=[\w-]))?+[\w-]++)[\"'`]?\]?\s*+[:=]\s*+(?=\S)")
 # What follows it on its line, and on further lines if a text in quotes goes on there.
 _ASSIGNED_TEXT = re.compile(
     r"""(?:"(?!"")(?:[^"\\]|\\.)*+"|'(?!'')(?:[^'\\]|\\.)*+')?+"""

@@ -192,11 +192,9 @@ class _Planner:
         if written := [name for name, change in changes.items() if change.desired]:
             contract = Contract(self._client)
             for name in written:
-                self._problems += contract.problems(self._sources[name].title, changes[name].desired)
-            if not contract.is_published:
-                notes.append(
-                    "the server does not publish what it accepts, so unknown keys and settings are not found here"
-                )
+                change = changes[name]
+                self._problems += contract.problems(self._sources[name].title, change.desired, change.before)
+            notes += sorted(contract.gaps)
         refuse_all([*self._problems, *_circles(calls, changes), *self._still_needed(leaving)])
         ordered = [changes[name] for name in _in_order(calls)]
         archived = []
@@ -354,17 +352,20 @@ def _started_by(definition: Mapping[str, Any], *, when_it_fails: bool = False) -
 def _in_order(calls: Mapping[str, set[str]]) -> list[str]:
     """Sort workflows so that each comes after those that it calls, unless they call each other."""
     done: list[str] = []
-    begun: set[str] = set()
+    begun, finished = set[str](), set[str]()
 
-    def visit(name: str) -> None:
-        if name not in begun:
-            begun.add(name)
-            for called in sorted(calls[name] & calls.keys()):
-                visit(called)
-            done.append(name)
-
-    for name in sorted(calls):
-        visit(name)
+    for first in sorted(calls):
+        waiting = [first]
+        while waiting:
+            name = waiting[-1]
+            if name not in begun:
+                begun.add(name)
+                waiting += sorted((calls[name] & calls.keys()) - begun, reverse=True)
+            else:
+                waiting.pop()
+                if name not in finished:
+                    finished.add(name)
+                    done.append(name)
     return done
 
 

@@ -56,7 +56,7 @@ def _item(execution: Execution) -> dict[str, Any]:
 
 
 def _stored(execution: Execution) -> dict[str, Any]:
-    size = len(json.dumps(_data(execution)))
+    size = len(json.dumps(execution_data(execution)))
     return {"storedAt": "db", "jsonSizeBytes": size, "workflowVersionId": execution.version_id}
 
 
@@ -76,7 +76,7 @@ def _detail(execution: Execution) -> dict[str, Any]:
 def _contents(execution: Execution) -> dict[str, Any]:
     snapshot = execution.run.snapshot
     return {
-        "data": _data(execution),
+        "data": execution_data(execution),
         "workflowData": {
             "id": snapshot.workflow_id,
             "name": snapshot.name,
@@ -89,7 +89,7 @@ def _contents(execution: Execution) -> dict[str, Any]:
     }
 
 
-def _data(execution: Execution) -> dict[str, Any]:
+def execution_data(execution: Execution) -> dict[str, Any]:
     """Until an execution has ended (or saves its progress), only the trigger's input is there, on the stack."""
     run = execution.run
     in_memory = execution.status in ("new", "running")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 from airflow_provider_service.simulator._gateway import Call, Reply, operation, page
 from airflow_provider_service.simulator._state import State
@@ -134,17 +134,17 @@ def check_name(name: str, least: int) -> None:
 
 def check_structure(body: dict[str, Any], version: str) -> None:
     """Refuse nodes that cannot be placed or told apart, connections that lead nowhere, and too much pinned data."""
-    faults = [
-        f"nodes[{index}].{name} (invalid_type): Required"
-        for index, node in enumerate(body["nodes"])
-        for name in ("name", "type", "position")
-        if name not in node and (name != "name" or is_at_least(version, "2.30"))
-    ]
     if is_at_least(version, "2.30"):
+        faults = [
+            f"nodes[{index}].{name} (invalid_type): Required"
+            for index, node in enumerate(body["nodes"])
+            for name in ("name", "type", "position")
+            if name not in node
+        ]
         faults += [fault for index, node in enumerate(body["nodes"]) for fault in _malformed(index, node)]
-    faults = faults or [*_duplicates(body["nodes"], version), *_dangling(body)]
-    if faults:
-        raise ApiError(400, f"Workflow structure is invalid. {'; '.join(faults)}")
+        faults = faults or [*_duplicates(body["nodes"], version), *_dangling(body)]
+        if faults:
+            raise ApiError(400, f"Workflow structure is invalid. {'; '.join(faults)}")
     pinned = json.dumps(body.get("pinData"), ensure_ascii=False, separators=(",", ":"))
     if len(pinned.encode()) > 12 << 20:
         raise ApiError(400, "Pinned data exceeds the maximum allowed size of 12 MB")
@@ -175,7 +175,7 @@ def _duplicates(nodes: list[dict[str, Any]], version: str) -> list[str]:
             faults.append(f'nodes[{index}].id (duplicate_node_id): {both} share the node ID "{node_id}"')
         if node_id:
             names_by_id.setdefault(node_id, name)
-        if name in names and is_at_least(version, "2.30"):
+        if name in names:
             faults.append(f'nodes[{index}].name (duplicate_node_name): Duplicate node name "{name}"')
         names.add(name)
     return faults
@@ -205,8 +205,15 @@ def _targets(by_kind: Any) -> list[Any]:
     names: list[Any] = []
     for output in (output for outputs in outputs_by_kind for output in outputs if output is not None):
         targets = output if isinstance(output, list) else [None]
-        names += [target.get("node") if isinstance(target, dict) else None for target in targets]
+        names += [target["node"] if _is_connection(target) else None for target in targets]
     return names
+
+
+def _is_connection(target: Any) -> TypeGuard[dict[str, Any]]:
+    if not isinstance(target, dict) or not target.get("node") or not target.get("type"):
+        return False
+    index = target.get("index")
+    return isinstance(index, int) and index >= 0
 
 
 # ---------------------------------------------------------------- JSON
@@ -375,7 +382,8 @@ def update_workflow(call: Call) -> dict[str, Any]:
     workflow = _workflow(call, missing=_MAY_NOT.format("update"))
     if workflow.is_archived:
         raise ApiError(400, "Cannot update an archived workflow.")
-    check_structure(call.body, call.state.version)
+    if [call.body.get(name) for name in ("nodes", "connections")] != [workflow.nodes, workflow.connections]:
+        check_structure(call.body, call.state.version)
     check_name(call.body["name"], 0)
     _folder(call.state, workflow.project_id, call.body)
     call.state.workflows.update(workflow, call.body)
