@@ -10,7 +10,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_service._core.connection_check import server_version
@@ -186,18 +186,24 @@ def workflow_schema(document: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def faults_by(schema: Mapping[str, Any], definition: Any) -> Iterator[tuple[Sequence[Any], str]]:
-    from jsonschema import Draft4Validator, validators
     from referencing import Registry
+
+    # With an empty registry, a reference to another address is an error instead of a request.
+    for error in _validator()(schema, registry=Registry()).iter_errors(definition):
+        yield [*error.absolute_path], _described(error)
+
+
+@cache
+def _validator() -> Any:
+    """A validator of JSON Schema as in OpenAPI 3.0, where null is a value of its own kind."""
+    from jsonschema import Draft4Validator, validators
 
     def is_of_type(validator: Any, types: Any, value: Any, described: Mapping[str, Any]) -> Iterator[Any]:
         if value is not None or not described.get("nullable"):
             yield from Draft4Validator.VALIDATORS["type"](validator, types, value, described)
 
     checks: Any = validators
-    # With an empty registry, a reference to another address is an error instead of a request.
-    validator = checks.extend(Draft4Validator, {"type": is_of_type})(schema, registry=Registry())
-    for error in validator.iter_errors(definition):
-        yield [*error.absolute_path], _described(error)
+    return checks.extend(Draft4Validator, {"type": is_of_type})
 
 
 def _described(error: Any) -> str:
