@@ -21,6 +21,10 @@ def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterato
         yield "  ".join(cells).rstrip()
 
 
+def first_of(texts: Sequence[str], most: int) -> str:
+    return ", ".join(texts[:most]) + (f" and {len(texts) - most} more" if len(texts) > most else "")
+
+
 def cut(cell: str, longest: int = MAX_CELL_CHARS) -> str:
     """A cell that is not too long."""
     return cell if len(cell) <= longest else f"{cell[: longest - 3]}..."

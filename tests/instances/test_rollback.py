@@ -362,3 +362,13 @@ def test_a_webhook_that_is_never_released_ends_the_deployment(client, deploy, si
         deploy([workflow(name, webhook(name), active=True) for name in names])
     assert virtual_time.now() - begin == pytest.approx(20 * 0.25, abs=0.01)
     assert not any(one.active for one in client.workflows.list())
+
+
+def test_a_rollback_of_many_workflows_names_some_of_them(deploy, client, simulator):
+    simulator.inject("status", status=500, method="PUT", skip=24, times=None)
+    with pytest.raises(ServiceDeploymentError) as caught:
+        deploy([workflow(f"w{number:02}", node("A", "noOp")) for number in range(25)])
+    assert str(caught.value).endswith(
+        "rolled back: " + ", ".join(f"'w{number:02}'" for number in range(20)) + " and 5 more"
+    )
+    assert list(client.workflows.list()) == []

@@ -22,6 +22,7 @@ from airflow_provider_service._core.instances.rollback import (
     is_rolling_back,
 )
 from airflow_provider_service._core.reports.report import WRITTEN_FIRST, Figure, Listing, Report, Table
+from airflow_provider_service._core.text_table import first_of
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._constraints import plain_id
 from airflow_provider_service.client._definitions import content
@@ -139,9 +140,8 @@ class _Deployment:
         if problems:
             text += ". Not everything could be rolled back: " + "; ".join(problems)
         elif changed:
-            more = f" and {len(changed) - _MAX_NAMED} more" if len(changed) > _MAX_NAMED else ""
-            named = ", ".join(map(repr, changed[:_MAX_NAMED]))
-            text += f". Everything that it had changed was rolled back: {named}{more}"
+            named = first_of([*map(repr, changed)], _MAX_NAMED)
+            text += f". Everything that it had changed was rolled back: {named}"
         else:
             text += ". Nothing had been changed"
         # Not because something is left: the next attempt brings it in line with the definitions.

@@ -47,6 +47,7 @@ from airflow_provider_service._core.rows.batches import Progress
 from airflow_provider_service._core.rows.files import JsonLinesFormat
 from airflow_provider_service._core.rows.matching import with_columns
 from airflow_provider_service._core.rows.values import column_types
+from airflow_provider_service._core.text_table import first_of
 from airflow_provider_service.client._definitions import are_same, running
 from airflow_provider_service.client._lookup import owner_of
 from airflow_provider_service.client._models import parse_moment
@@ -191,8 +192,7 @@ def _write_workflows(archive: ArchiveWriter, inventory: Inventory) -> int:
             continue
         for named, places in _dead_references(entry, directory).items():
             why = "it does not exist, or this key may not see it; another instance cannot get the workflow without it"
-            where = places[0] + (f" and {len(places) - 1} more" if len(places) > 1 else "")
-            inventory.gaps.note(Gap(f"the {named} of workflow {one.name!r}, {where}", why))
+            inventory.gaps.note(Gap(f"the {named} of workflow {one.name!r}, {first_of(places, 1)}", why))
         count += 1
         archive.write_json(f"{WORKFLOWS}/{file_stem(one.name, one.id, taken)}.json", entry.model_dump(mode="json"))
     log.info("Workflows read: %d", count)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import yaml
 
 from airflow_provider_service._core.arguments import as_texts, refuse, repeated, require, require_source
+from airflow_provider_service._core.text_table import first_of
 from airflow_provider_service.client._http.redaction import hidden
 from airflow_provider_service.client._values import is_too_deep, shown, type_of
 from airflow_provider_service.client.errors import ServiceInputError, ServiceNotFoundError
@@ -97,8 +98,7 @@ class Prune:
         require_source(
             declared or not by_prefix,
             "nothing is declared",
-            f"prune_prefix={self.prefix!r} would delete {', '.join(by_prefix[:_MAX_NAMED])}"
-            + (f" and {len(by_prefix) - _MAX_NAMED} more" if len(by_prefix) > _MAX_NAMED else ""),
+            f"prune_prefix={self.prefix!r} would delete {first_of(by_prefix, _MAX_NAMED)}",
             allow_empty=self.allow_empty,
         )
         return deletions

@@ -14,7 +14,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_service._core.connection_check import server_version
-from airflow_provider_service.client._values import shown, type_of
+from airflow_provider_service.client._values import one_line, shown, type_of
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.client.resources._workflows import writable
 
@@ -30,6 +30,7 @@ _MAX_PLACES = 10
 # The first versions that look at these; older ones accept such definitions, and run them as well as they can.
 _STRUCTURE_SINCE, _IDS_SINCE = (2, 30), (2, 39)
 _CONTRACT = "/openapi.yml"
+_NO_DOCUMENT = "the document of the server's API cannot be read: unknown keys and settings are not found here"
 _UPDATE = re.compile(r"/workflows/\{\w+\}")
 _TEXT = {"type": "string", "minLength": 1}
 _TARGET = {
@@ -113,7 +114,7 @@ class Contract:
         if before is not None and _is_same_structure(sent, writable(before)):
             return  # the server checks only what changes
         found = faults_by(_STRUCTURE, sent)
-        structure = [Problem(_inside(place, path, nodes), text) for path, text in found] or [*_shared(place, sent)]
+        structure = [Problem(_inside(place, path, nodes), text) for path, text in found] or [*_of_names(place, sent)]
         if structure and self._checks(_STRUCTURE_SINCE):
             yield from structure
         shared = [*_of_ids(place, nodes)]
@@ -126,14 +127,11 @@ class Contract:
         return self._version is not None and self._version >= since
 
 
-_NO_DOCUMENT = "the document of the server's API cannot be read: unknown keys and settings are not found here"
-
-
 def _is_same_structure(sent: Mapping[str, Any], stored: Mapping[str, Any]) -> bool:
     return all((sent.get(key) or []) == (stored.get(key) or []) for key in ("nodes", "connections", "nodeGroups"))
 
 
-def _shared(place: str, definition: Mapping[str, Any]) -> Iterator[Problem]:
+def _of_names(place: str, definition: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield names that several nodes have, and names in connections that none has."""
     names = set[str]()
     for node in definition["nodes"]:
@@ -164,7 +162,7 @@ def _inside(place: str, path: Sequence[Any], nodes: Sequence[Mapping[str, Any]])
     if keys[:1] == ["nodes"] and len(keys) > 1:
         name = nodes[keys[1]].get("name")
         place, keys = f"{place}, node {shown(name)}" if name else f"{place}, nodes[{keys[1]}]", keys[2:]
-    return f"{place}, {shown('.'.join(map(str, keys)))[1:-1]}" if keys else place
+    return f"{place}, {one_line('.'.join(map(str, keys)))}" if keys else place
 
 
 def _read(text: str) -> Mapping[str, Any] | None:

@@ -351,22 +351,18 @@ def _started_by(definition: Mapping[str, Any], *, when_it_fails: bool = False) -
 
 def _in_order(calls: Mapping[str, set[str]]) -> list[str]:
     """Sort workflows so that each comes after those that it calls, unless they call each other."""
-    done: list[str] = []
-    begun, finished = set[str](), set[str]()
-
+    done = dict[str, None]()
+    begun = set[str]()
     for first in sorted(calls):
         waiting = [first]
         while waiting:
             name = waiting[-1]
-            if name not in begun:
+            if name in begun:
+                done.setdefault(waiting.pop())
+            else:
                 begun.add(name)
                 waiting += sorted((calls[name] & calls.keys()) - begun, reverse=True)
-            else:
-                waiting.pop()
-                if name not in finished:
-                    finished.add(name)
-                    done.append(name)
-    return done
+    return list(done)
 
 
 def _circles(calls: Mapping[str, set[str]], changes: Mapping[str, WorkflowChange]) -> Iterator[Problem]:
