@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import random
 import re
-from itertools import combinations, pairwise
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from airflow_provider_service._core.pages.drawing import (
-    BOX_HEIGHT,
-    BOX_WIDTH,
-    MAX_NODES,
-    MAX_TRACKS,
-    TRACK,
-    Drawing,
-    draw,
-)
+from airflow_provider_service._core.pages.drawing import MAX_NODES, Drawing, draw
+from airflow_provider_service._core.pages.execution_view import view_of
+from airflow_provider_service.client.models import Execution
 
 from . import workflows
 from .workflows import node, note, to
@@ -55,94 +49,120 @@ SHAPES = {
 every_shape = pytest.mark.parametrize("definition", SHAPES.values(), ids=SHAPES.keys())
 
 
-def pieces(path: str) -> list[Rectangle]:
-    """The straight pieces of a connection, with its corners as they are before they are rounded."""
-    points = [
-        tuple(map(float, one.split()))
-        for one in re.split("[MLQ]", re.sub(r"L\S+ \S+Q(\S+ \S+) \S+ [^L]+", r"L\1", path))[1:]
-    ]
-    for (x1, y1), (x2, y2) in pairwise(points):
-        assert x1 == x2 or y1 == y2, path
-    return [(min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2)) for (x1, y1), (x2, y2) in pairwise(points)]
+def boxes_of(drawing: Drawing) -> dict[str, Rectangle]:
+    return {box.node: box.area for box in drawing.boxes}
 
 
-def touch(one: Rectangle, other: Rectangle) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+def drawn(*nodes: dict[str, Any], **connections: dict[str, Any]) -> Drawing:
+    return draw({"nodes": list(nodes), "connections": connections})
 
 
-def boxes_of(drawing: Drawing) -> list[Rectangle]:
-    return [(box.x, box.y, box.x + BOX_WIDTH, box.y + box.height) for box in drawing.boxes]
-
-
-def texts_of(drawing: Drawing) -> list[Rectangle]:
-    """The texts beside nodes: of outputs and of sticky notes."""
-    labels = [
-        (line.label_x, line.label_y - 18, line.label_x + line.label_width, line.label_y - 1)
-        for line in drawing.lines
-        if line.label
-    ]
-    return [*labels, *(corners(one.text_area) for one in drawing.notes)]
-
-
-def corners(area: Rectangle) -> Rectangle:
-    x, y, width, height = area
-    return x, y, x + width, y + height
+def ends(path: str) -> list[tuple[float, float]]:
+    """The points at which a connection begins and ends."""
+    numbers = [float(number) for number in re.findall(r"-?\d+", path)]
+    if "H" not in path:
+        return [(numbers[0], numbers[1]), (numbers[-2], numbers[-1])]
+    return [(numbers[0], numbers[1]), (numbers[-1], numbers[-2])]  # the last step is only along x
 
 
 @every_shape
-def test_no_connection_is_drawn_behind_a_node(definition):
+def test_nodes_and_notes_are_as_far_from_each_other_as_in_the_editor(definition):
     drawing = draw(definition)
-    # Half a pixel inside of its border: a connection begins and ends there.
-    inner = [(x1 + 0.5, y1 + 0.5, x2 - 0.5, y2 - 0.5) for x1, y1, x2, y2 in boxes_of(drawing)]
+    places = {one["name"]: one["position"] for one in definition["nodes"] if "stickyNote" not in one["type"]}
+    notes = sorted(one["position"] for one in definition["nodes"] if "stickyNote" in one["type"])
 
-    for line in drawing.lines:
-        behind = [box for piece in pieces(line.path) for box in inner if crosses(piece, box)]
-        assert not behind, line
-
-
-def crosses(piece: Rectangle, box: Rectangle) -> bool:
-    return piece[0] <= box[2] and box[0] <= piece[2] and piece[1] <= box[3] and box[1] <= piece[3]
+    offsets = {
+        (x - places[name][0], y - places[name][1]) for name, (x, y, _, _) in boxes_of(drawing).items() if name in places
+    }
+    assert len(offsets) == 1
+    [(left, top)] = offsets
+    assert sorted([x - left, y - top] for x, y, _, _ in (note.area for note in drawing.notes)) == notes
 
 
 @every_shape
-def test_neither_nodes_nor_texts_touch_each_other(definition):
+def test_nothing_lies_outside_of_the_drawing(definition):
     drawing = draw(definition)
-    things = [*boxes_of(drawing), *texts_of(drawing)]
+    areas = [area for box in drawing.boxes for area in (box.area, box.words)] + [note.area for note in drawing.notes]
+    points = [point for line in drawing.lines for point in ends(line.path)]
+    points += [(x, y) for x, y, _, _ in areas] + [(x + width, y + height) for x, y, width, height in areas]
 
-    assert not [(one, other) for one, other in combinations(things, 2) if touch(one, other)]
-    things += [corners(one.area) for one in drawing.notes]
-    assert all(x1 >= 0 and x2 <= drawing.width and y1 >= 0 and y2 <= drawing.height for x1, y1, x2, y2 in things)
-
-
-@every_shape
-def test_no_connection_goes_through_a_text(definition):
-    drawing = draw(definition)
-    texts = texts_of(drawing)
-
-    for line in drawing.lines:
-        assert not [text for piece in pieces(line.path) for text in texts if crosses(piece, text)], line
+    assert all(0 <= x <= drawing.width and 0 <= y <= drawing.height for x, y in points)
 
 
-def test_what_leaves_a_node_does_not_seem_to_arrive_beside_it():
-    """Two connections that lie on each other would seem to be one."""
-    nodes = [node("A", 0, 0), node("B", 0, 400), node("C", 300, 0), node("D", 300, 200)]
-    connections = {"A": {"main": [to("D")]}, "B": {"main": [to("C")]}}
+def test_a_connection_leads_from_the_right_of_a_node_to_the_left_of_the_next():
+    drawing = drawn(node("A", 0, 0), node("B", 320, 160), A={"main": [to("B")]})
 
-    leaving, arriving = draw({"nodes": nodes, "connections": connections}).lines
-
-    begin, end = pieces(leaving.path)[0], pieces(arriving.path)[-1]
-    assert begin[1] == end[1]  # in the same row
-    assert begin[2] < end[0]
+    boxes, [line] = boxes_of(drawing), drawing.lines
+    (x, y, width, height), (next_x, next_y, _, next_height) = boxes["A"], boxes["B"]
+    assert ends(line.path) == [(x + width, y + height / 2), (next_x, next_y + next_height / 2)]
+    assert "C" in line.path
 
 
-def test_a_channel_has_no_more_tracks_than_anybody_can_follow():
-    names = [str(at) for at in range(200)]
-    nodes = [node(name, 300 * (at % 2), 200 * (at // 2)) for at, name in enumerate(names)]
-    connections = {name: {"main": [to(names[-1 - at])]} for at, name in enumerate(names)}
+def test_a_connection_that_leads_back_runs_below_its_node():
+    drawing = drawn(node("A", 0, 0), node("B", 320, 0), B={"main": [to("A")]})
 
-    drawing = draw({"nodes": nodes, "connections": connections})
+    boxes, [line] = boxes_of(drawing), drawing.lines
+    (x, y, _, height), (last_x, last_y, last_width, last_height) = boxes["A"], boxes["B"]
+    assert ends(line.path) == [(last_x + last_width, last_y + last_height / 2), (x, y + height / 2)]
+    below = max(float(y) for y in re.findall(r"Q-?\d+ (-?\d+)", line.path))
+    assert last_y + last_height < below < drawing.height
 
-    assert drawing.width < 2 * BOX_WIDTH + 3 * TRACK * (MAX_TRACKS + 8)
+
+def test_a_node_is_as_high_as_its_outputs_and_inputs_need():
+    outputs = {"main": [to(f"To {at}") for at in range(4)]}
+    merged = {f"To {at}": {"main": [[{"node": "Merge", "type": "main", "index": at}]]} for at in range(4)}
+    nodes = [node("Switch", 0, 240), *(node(f"To {at}", 300, 160 * at) for at in range(4)), node("Merge", 600, 240)]
+
+    drawing = drawn(*nodes, Switch=outputs, **merged)
+
+    assert boxes_of(drawing)["Switch"][3] == boxes_of(drawing)["Merge"][3] == 160
+    for side in (0, -1):
+        heights = [ends(line.path)[side][1] for line in drawing.lines if (line.source == "Switch") == (side == 0)]
+        assert [after - before for before, after in pairwise(heights)] == [32, 32, 32]
+
+
+def test_what_is_attached_to_an_agent_stands_below_it_in_the_order_of_the_editor():
+    tool, model = {"ai_tool": [to("Agent")]}, {"ai_languageModel": [to("Agent")]}
+    nodes = [node("Agent", 0, 0), node("Tool", 180, 240), node("Other tool", 300, 240), node("Model", 20, 240)]
+
+    drawing = draw({"nodes": nodes, "connections": {"Tool": tool, "Other tool": tool, "Model": model}})
+
+    boxes = boxes_of(drawing)
+    x, y, width, height = boxes["Agent"]
+    assert (width, height) == (256, 96)
+    assert {boxes[name][2:] for name in ("Tool", "Other tool", "Model")} == {(80, 80)}
+    begins, goals = zip(*(ends(line.path) for line in drawing.lines), strict=True)
+    assert set(begins) == {(boxes[name][0] + 40, boxes[name][1]) for name in ("Tool", "Other tool", "Model")}
+    assert goals[0] == goals[1] == (pytest.approx(x + width * 2 / 3, abs=1), y + height)
+    assert goals[2] == (pytest.approx(x + width / 3, abs=1), y + height)
+
+
+def test_nodes_of_one_name_are_drawn_once_and_said():
+    drawing = drawn(node("A", 0, 0), node("A", 220, 0), node("B", 440, 0))
+
+    assert [box.node for box in drawing.boxes] == ["A", "B"]
+    assert drawing.same_names == ["A"]
+    assert drawing.left_out == 0
+    data = workflows.execution([node("A", 0, 0), node("A", 220, 0)], {}, {})
+    [said] = view_of(Execution.model_validate(data)).notes
+    assert said == "Of nodes that have the same name, one is drawn: 'A'."
+
+
+def test_nodes_without_a_place_stand_in_a_row():
+    for place in (None, [7, 7]):
+        drawing = drawn(*({**node(name, 0, 0), "position": place} for name in "ABC"))
+
+        boxes = boxes_of(drawing)
+        assert len({y for _, y, _, _ in boxes.values()}) == 1
+        assert boxes["A"][0] + boxes["A"][2] < boxes["B"][0] < boxes["C"][0]
+
+
+def test_nodes_without_a_place_stand_below_the_others():
+    drawing = drawn(node("A", 0, 500), {**node("Lost", 0, 0), "position": None}, node("B", 220, 0))
+
+    boxes = boxes_of(drawing)
+    assert boxes["Lost"][1] > boxes["A"][1] + boxes["A"][3]
+    assert boxes["Lost"][0] == boxes["A"][0]
 
 
 @pytest.mark.parametrize(
@@ -163,20 +183,6 @@ def test_outputs_have_their_names(kind, more, names):
     lines = draw({"nodes": nodes, "connections": {"A": {"main": [to("B"), to("C")]}}}).lines
 
     assert [line.label for line in lines] == names
-
-
-def test_nodes_keep_their_order_and_do_not_overlap():
-    drawing = draw({"nodes": [node("C", 320, 260), node("B", 320, 100), node("A", 200, 100)], "connections": {}})
-
-    assert [box.node for box in drawing.boxes] == ["A", "B", "C"]
-    boxes = {box.node: box for box in drawing.boxes}
-    assert boxes["A"].x < boxes["B"].x == boxes["C"].x
-    assert boxes["A"].y == boxes["B"].y < boxes["C"].y
-    for one, other in combinations(drawing.boxes, 2):
-        assert abs(one.x - other.x) >= BOX_WIDTH or abs(one.y - other.y) >= BOX_HEIGHT
-    assert all(
-        0 < box.x < drawing.width - BOX_WIDTH and 0 < box.y < drawing.height - BOX_HEIGHT for box in boxes.values()
-    )
 
 
 def test_outputs_of_a_branch_are_named_and_attached_nodes_carry_no_items():
@@ -242,10 +248,3 @@ def test_a_large_workflow_is_drawn_in_part():
 
     assert len(drawing.boxes) == MAX_NODES
     assert drawing.left_out == 5
-
-
-def test_nodes_far_from_each_other_are_drawn_beside_each_other():
-    drawing = draw({"nodes": [node("A", 0, 0), node("B", 90_000, -90_000)], "connections": {"A": {"main": [to("B")]}}})
-
-    assert drawing.width < 3 * BOX_WIDTH
-    assert drawing.height < 3 * BOX_HEIGHT

@@ -138,4 +138,4 @@ def test_numbers_that_nothing_can_have_are_not_known(number):
     assert (node.seconds, node.runs) == (0.003, 2)
     assert f"{number}" not in seen.html
     [box] = seen.view.drawing.boxes
-    assert 0 <= box.x < 1_000
+    assert 0 <= box.area[0] < 1_000

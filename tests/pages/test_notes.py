@@ -1,4 +1,4 @@
-"""Sticky notes are drawn behind the nodes that they lie behind in the editor, whatever they hold."""
+"""Sticky notes are drawn where they lie in the editor, behind all else, whatever they hold."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import re
 import pytest
 
 from airflow_provider_service._core.pages import rendering
-from airflow_provider_service._core.pages.drawing import BOX_WIDTH, MAX_NOTES, Drawing, draw
-from airflow_provider_service._core.pages.execution_view import MAX_NAME_CHARS, view_of
+from airflow_provider_service._core.pages.drawing import MAX_NOTES, Drawing, draw
+from airflow_provider_service._core.pages.execution_view import MAX_MESSAGE_CHARS, view_of
 from airflow_provider_service._core.pages.reading import ExecutionReading
 from airflow_provider_service.client.models import Execution
 
@@ -26,52 +26,12 @@ def html(data: dict, **more) -> str:
     return rendering.drawn(ExecutionReading("https://service.example.com", view)).html
 
 
-def behind(drawing: Drawing, number: int = 0) -> set[str]:
-    """The nodes that a note lies behind."""
-    x, y, width, height = drawing.notes[number].area
-    return {
-        box.node
-        for box in drawing.boxes
-        if x <= box.x and box.x + BOX_WIDTH <= x + width and y <= box.y and box.y + box.height <= y + height
-    }
+def test_a_note_has_its_size_and_the_usual_one_without():
+    drawing = drawn(
+        node("A", 0, 0), note("Sized", -600, 0, 560, 240), {**note("Usual", 0, 300), "parameters": {"content": "x"}}
+    )
 
-
-def test_a_note_lies_behind_the_same_nodes_as_in_the_editor():
-    nodes = [node(name, 220 * at, 100) for at, name in enumerate("ABCD")]
-
-    drawing = drawn(note("Of two", 80, 0, 560, 240), *nodes)
-
-    assert behind(drawing) == {"B", "C"}
-    [one] = drawing.notes
-    assert one.text_area[0] == next(box.x for box in drawing.boxes if box.node == "B")
-    assert one.text_area[1] + one.text_area[3] < min(box.y for box in drawing.boxes)
-
-
-def test_a_note_behind_which_another_node_would_be_is_as_large_as_its_text():
-    nodes = [node("A", 0, 100), node("B", 0, 300), node("Beside", 50, 200)]
-
-    drawing = drawn(note("Of A and B", -20, 60, 100, 400), *nodes)
-
-    assert behind(drawing) == set()
-    [one] = drawing.notes
-    assert one.area[3] < one.text_area[3] + 20
-
-
-def test_a_note_beside_all_nodes_stays_there():
-    drawing = drawn(note("Read me", -600, 0), node("A", 0, 0), node("B", 220, 0))
-
-    [one] = drawing.notes
-    assert one.area[0] + one.area[2] < min(box.x for box in drawing.boxes)
-    assert len({box.y for box in drawing.boxes}) == 1
-
-
-def test_notes_do_not_bend_what_is_straight_without_them():
-    whole = workflows.chain(5)["workflowData"]
-    notes = [note("Behind some", 200, -40, 460, 200), note("Behind one", 660, 10, 200, 120)]
-
-    drawing = draw({**whole, "nodes": [*whole["nodes"], *notes]})
-
-    assert all("Q" not in line.path for line in drawing.lines)
+    assert [one.area[2:] for one in drawing.notes] == [(560, 240), (240, 160)]
 
 
 def test_the_smaller_of_two_notes_is_in_front():
@@ -80,13 +40,13 @@ def test_the_smaller_of_two_notes_is_in_front():
     assert [one.text for one in drawing.notes] == ["Large", "Small"]
 
 
-def test_notes_are_drawn_behind_everything_and_their_texts_above_each_other():
+def test_notes_are_drawn_behind_everything():
     page = html(workflows.noted())
 
     kinds = re.findall(r'class="(sticky-text|sticky|line|label|node)\b', page)
     order = [kind for at, kind in enumerate(kinds) if kind != "label" and kind not in kinds[:at]]
-    assert order == ["sticky", "line", "sticky-text", "node"]
-    assert kinds[: kinds.index("line")] == ["sticky"] * 7
+    assert order == ["sticky", "sticky-text", "line", "node"]
+    assert kinds[: kinds.index("line")] == ["sticky", "sticky-text"] * 7
 
 
 def test_the_text_of_a_note_is_plain():
@@ -104,7 +64,7 @@ def test_the_text_of_a_note_is_cut_and_holds_no_secret():
     [text] = re.findall(r'class="sticky-text".*?<div>(.*?)</div>', page, re.DOTALL)
     assert text.startswith("Key: ***")
     assert text.endswith("...")
-    assert len(text) == MAX_NAME_CHARS
+    assert len(text) == MAX_MESSAGE_CHARS
 
 
 @pytest.mark.parametrize(
@@ -119,8 +79,10 @@ def test_a_note_has_one_of_the_colours_of_the_page(color, colour):
 
 
 @pytest.mark.parametrize("content", [None, 3, [], {}, "", "  \n ", "## "])
-def test_a_note_without_a_text_is_not_drawn(content):
-    assert drawn(node("A"), note(content, 0, 0)).notes == []
+def test_a_note_without_a_text_is_a_coloured_area(content):
+    [one] = drawn(node("A"), note(content, 0, 0)).notes
+
+    assert one.text == ""
 
 
 @pytest.mark.parametrize("size", [None, "x", float("nan"), float("inf"), 1e300, -5, 0, True, [1]])
@@ -128,15 +90,17 @@ def test_a_note_without_a_text_is_not_drawn(content):
 def test_notes_of_any_size_and_place_do_no_harm(size, place):
     drawing = drawn(node("A", 5, 5), note("x", place, 0, size, size))
 
-    assert len(drawing.notes) == 1
+    assert len(drawing.notes) == (place == 0)
     assert drawing.width < 2_000
 
 
 @pytest.mark.parametrize("parameters", [None, "x", [], 3])
 def test_notes_of_any_shape_do_no_harm(parameters):
-    assert (
-        drawn(node("A"), {**note("x", 0, 0), "parameters": parameters}, {"type": note("x", 0, 0)["type"]}).notes == []
-    )
+    kind = note("x", 0, 0)["type"]
+
+    [one] = drawn(node("A"), {**note("x", 0, 0), "parameters": parameters}, {"type": kind}).notes
+
+    assert (one.text, one.colour) == ("", 1)
 
 
 def test_of_many_notes_only_some_are_drawn():

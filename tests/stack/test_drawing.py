@@ -31,7 +31,7 @@ SHAPES = {
 # Whether a node is seen as a whole, and not only in part.
 _IS_SEEN = """
 const seen = document.getElementById("drawing").getBoundingClientRect();
-const box = document.querySelector(arguments[0]).querySelector("rect").getBoundingClientRect();
+const box = document.querySelector(arguments[0]).querySelector(".shape").getBoundingClientRect();
 return box.left >= seen.left && box.right <= seen.right && box.top >= seen.top && box.bottom <= seen.bottom;
 """
 # The size of each text that is seen, in pixels of the screen.

@@ -16,7 +16,7 @@ from itertools import count, islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from airflow_provider_service._core.pages.drawing import MAX_LINES, Drawing, draw
-from airflow_provider_service._core.text_table import cut
+from airflow_provider_service._core.text_table import cut, first_of
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._constraints import ENDED_STATUSES, FAILED_STATUSES
 from airflow_provider_service.client._execution_data import (
@@ -209,8 +209,8 @@ class Texts:
     def name(self, text: str) -> str:
         return cut(masked(text, *self._secrets), MAX_NAME_CHARS)
 
-    def message(self, text: str | None) -> str | None:
-        return text and cut(masked(text, *self._secrets), MAX_MESSAGE_CHARS)
+    def message(self, text: str) -> str:
+        return cut(masked(text, *self._secrets), MAX_MESSAGE_CHARS)
 
     def _call(self, name: str) -> str:
         whole, called = masked(name, *self._secrets), self.name(name)
@@ -283,7 +283,7 @@ def _results(execution: Execution, run: NodeRun, spans: Sequence[Span], texts: T
         "items": run.items,
         "items_by_output": items_by_output(execution, run.node),
         "tokens": tokens_of(execution, run.node),
-        "message": texts.message(run.message),
+        "message": run.message and texts.message(run.message),
         "sub_executions": list(islice(sub_executions_of(execution, run.node), MAX_SUB_EXECUTIONS)),
     }
 
@@ -355,10 +355,10 @@ def view_of(execution: Execution, *, secrets: Collection[str] = (), output_of: O
     all_names = {*names_that_ran(execution), *(box.node for box in (drawing.boxes if drawing else ()))}
     execution, has_more_runs = with_few_runs(execution, MAX_ROWS, MAX_RUNS)
     if drawing is not None:
-        drawing = drawing.renamed(texts.call, texts.name)
+        drawing = drawing.renamed(texts.call, texts.name, texts.message)
     failure = failure_of(execution) if execution.status in FAILED_STATUSES else None
     if failure is not None:
-        failure = Failure(failure.node and texts.call(failure.node), texts.message(failure.message))
+        failure = Failure(failure.node and texts.call(failure.node), failure.message and texts.message(failure.message))
     spans = spans_of(execution)
     frame = frame_of(execution, spans)
     nodes = nodes_shown(execution, drawing, failure, spans, frame, texts, output_of)
@@ -400,6 +400,9 @@ def _notes(execution: Execution, drawing: Drawing | None, *, left_out: int, has_
         )
     if drawing is not None and drawing.left_out:
         notes.append(f"{drawing.left_out} more nodes are not drawn.")
+    if drawing is not None and drawing.same_names:
+        names = first_of(list(map(repr, drawing.same_names)), 3)
+        notes.append(f"Of nodes that have the same name, one is drawn: {names}.")
     if drawing is not None and drawing.has_more_lines:
         notes.append(f"Only the first {MAX_LINES:,} connections are drawn.")
     return notes

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from airflow_provider_service._core.pages.checkup import NO_RUNS, NO_WAITS, OF_ALL, Verdict, last_heartbeat, verdict
-from airflow_provider_service._core.pages.drawing import BOX_WIDTH
 from airflow_provider_service._core.pages.execution_view import SIGNS
 from airflow_provider_service._core.pages.reading import COMPUTING, ExecutionReading
 from airflow_provider_service._core.pages.task_view import follow_seconds
@@ -153,7 +152,6 @@ def _environment() -> Environment:
         css=lambda state: str(state).replace(" ", "-"),
     )
     environment.tests.update(safe=lambda url: bool(url) and Link("", url).is_safe)
-    environment.globals.update(box_width=BOX_WIDTH)
     return environment
 
 

@@ -2,19 +2,20 @@
 // The drawing of the workflow: how large it is shown, where, and what belongs together. Without scripts it scrolls.
 (() => {
   // Below the readable scale, the texts of 12 px would be smaller than 11: less is shown then, but never smaller.
-  const READABLE = 0.92, WITH_NAMES = 0.5, WITH_SIGNS = 0.3, LEAST = 0.04, MOST = 2, STEP = 1.25, LEAST_DRAG = 4;
+  const READABLE = 0.92, WITH_NAMES = 0.4, WITH_SIGNS = 0.25, LEAST = 0.04, MOST = 2, STEP = 1.25, LEAST_DRAG = 4;
   const OVERVIEW = { width: 320, height: 52 };
   let scale = null, drag = null, hasDragged = false;
 
   const place = () => document.getElementById("drawing");
   const image = () => place() && place().querySelector("svg");
   const overview = () => document.getElementById("overview");
+  const area = (box) => { const { x, y, width, height } = box.querySelector(".shape").getBBox(); return [x, y, width, height]; };
   const clamp = (value, least, most) => Math.min(most, Math.max(least, value));
   const behavior = () => matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";
 
   function fitting() {
     const { width, height } = image().viewBox.baseVal, room = place();
-    const style = getComputedStyle(room), most = parseFloat(style.maxHeight) || Infinity;
+    const style = getComputedStyle(room), most = parseFloat(style.maxHeight) - 2 || Infinity; // without its borders
     return Math.min(room.clientWidth / width, most / height);
   }
 
@@ -38,9 +39,7 @@
   }
 
   function centre(box, how = "auto") {
-    const room = place(), at = box.querySelector("rect");
-    const [x, y] = ["x", "y"].map((axis) => at[axis].baseVal.value * scale);
-    const [width, height] = ["width", "height"].map((size) => at[size].baseVal.value * scale);
+    const room = place(), [x, y, width, height] = area(box).map((value) => value * scale);
     const isSeen = x >= room.scrollLeft && x + width <= room.scrollLeft + room.clientWidth
       && y >= room.scrollTop && y + height <= room.scrollTop + room.clientHeight;
     if (!isSeen) room.scrollTo({ left: x + width / 2 - room.clientWidth / 2, top: y + height / 2 - room.clientHeight / 2, behavior: how });
@@ -55,8 +54,7 @@
     small.setAttribute("width", width * part);
     small.setAttribute("height", height * part);
     small.replaceChildren(...[...image().querySelectorAll(".node")].map((node) => {
-      const box = document.createElementNS(image().namespaceURI, "rect"), from = node.querySelector("rect");
-      for (const name of ["x", "y", "width", "height"]) box.setAttribute(name, from.getAttribute(name));
+      const box = node.querySelector(".shape").cloneNode();
       box.setAttribute("class", node.getAttribute("class").replace("node ", ""));
       return box;
     }), Object.assign(document.createElementNS(image().namespaceURI, "rect"), { id: "frame" }));
@@ -110,7 +108,7 @@
   }
 
   function nextBox(from, key) {
-    const middle = (one) => { const at = one.querySelector("rect"); return ["x", "y"].map((axis) => at[axis].baseVal.value + at[axis === "x" ? "width" : "height"].baseVal.value / 2); };
+    const middle = (one) => { const [left, top, width, height] = area(one); return [left + width / 2, top + height / 2]; };
     const [x, y] = middle(from), [along, side] = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] }[key];
     const far = boxes().filter((one) => one !== from).map((one) => {
       const [dx, dy] = middle(one).map((value, axis) => value - (axis ? y : x));
