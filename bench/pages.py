@@ -28,12 +28,12 @@ ROUNDS = 7
 VIEWERS = (0, 1, 5)
 SETTLING_SECONDS, SECONDS = 5.0, 60.0
 COSTS = "| viewers | requests to Airflow a minute | requests to the service a minute | % of a core of the API server |"
-LARGE, NODES_IN_A_ROW = f"Service execution with {MAX_NODES} nodes", 20
+LARGE, NODES_IN_A_ROW = f"n8n execution with {MAX_NODES} nodes", 20
 #: What shows that a tab has its content: an element of Airflow's page, or of the page in the frame.
 TABS = {
     "Logs": ("", "[data-testid='virtualized-list'] > *"),
     "Details": ("/details", "table time"),
-    "Service execution": ("/plugin/service_execution", "#view h1"),
+    "n8n execution": ("/plugin/service_execution", "#view h1"),
     LARGE: ("/plugin/service_execution", "#view h1"),
 }
 STEPS = 60

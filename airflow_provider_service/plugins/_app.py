@@ -106,4 +106,4 @@ async def _busy(request: Request, error: Any) -> Response:
 
 
 def _message_page(request: Request, text: str, status: int) -> Response:
-    return _pages.page(request, rendering.message_part("This page cannot be shown", text), "Service", status)
+    return _pages.page(request, rendering.message_part("This page cannot be shown", text), "n8n", status)

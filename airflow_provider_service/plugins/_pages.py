@@ -218,7 +218,7 @@ def _executions_page(
         lacks=lacks,
     )
     part = rendering.executions_part(view, airflow=settings.base_path(), problem=problem)
-    return page(request, part, "Service executions", 400 if problem else 200, takes="zone")
+    return page(request, part, "n8n executions", 400 if problem else 200, takes="zone")
 
 
 class Checkup(NamedTuple):
@@ -252,7 +252,7 @@ async def connections_page(request: Request, user: GetUserDep) -> Response:
     ids = await run_in_threadpool(_airflow_tables.connections, partial(_readable_connections, user), lacks)
     verdicts = {id_: _verdict_so_far(request, id_) for id_ in ids[:MAX_EXAMINED]}
     part = await run_in_threadpool(rendering.connections_part, ids, verdicts, lacks)
-    return await run_in_threadpool(page, request, part, "Connections to the service")
+    return await run_in_threadpool(page, request, part, "n8n connections")
 
 
 def _verdict_so_far(request: Request, connection_id: str) -> Verdict | None:

@@ -43,9 +43,8 @@ def address(path: str) -> str:
     return f"{settings.base_path()}{URL_PREFIX}{path}"
 
 
-def _view(name: str, destination: str, path: str, *, route: str | None = None, **more: str) -> dict[str, str]:
-    route = route or name.lower().replace(" ", "_")
-    return {"name": name, "href": address(path), "destination": destination, "url_route": route, **more}
+def _view(name: str, route: str, destination: str, path: str, **more: str) -> dict[str, str]:
+    return {"name": name, "url_route": route, "destination": destination, "href": address(path), **more}
 
 
 class ServicePlugin(AirflowPlugin):
@@ -55,18 +54,19 @@ class ServicePlugin(AirflowPlugin):
     fastapi_apps = (
         [{"app": LazyApp(), "url_prefix": URL_PREFIX, "name": "Pages about the service"}] if AIRFLOW_V_3_1_PLUS else []
     )
+    # Bookmarks hold the routes, as /plugin/service_executions, so they stay when a name changes.
     external_views = (
         [
-            _view("Service execution", "task_instance", "/dags/{DAG_ID}/runs/{RUN_ID}/tasks/{TASK_ID}/{MAP_INDEX}"),
-            _view("Service executions", "nav", "/executions", category="browse"),
-            _view("Service executions", "dag", "/dags/{DAG_ID}/executions", route="service_executions_of_dag"),
             _view(
-                "Service executions",
-                "dag_run",
-                "/dags/{DAG_ID}/runs/{RUN_ID}/executions",
-                route="service_executions_of_run",
+                "n8n execution",
+                "service_execution",
+                "task_instance",
+                "/dags/{DAG_ID}/runs/{RUN_ID}/tasks/{TASK_ID}/{MAP_INDEX}",
             ),
-            _view("Service connections", "nav", "/connections", category="admin"),
+            _view("n8n executions", "service_executions", "nav", "/executions", category="browse"),
+            _view("n8n executions", "service_executions_of_dag", "dag", "/dags/{DAG_ID}/executions"),
+            _view("n8n executions", "service_executions_of_run", "dag_run", "/dags/{DAG_ID}/runs/{RUN_ID}/executions"),
+            _view("n8n connections", "service_connections", "nav", "/connections", category="admin"),
         ]
         if AIRFLOW_V_3_1_PLUS
         else []

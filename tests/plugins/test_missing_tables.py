@@ -99,11 +99,11 @@ def test_without_the_state_of_tasks_the_page_of_a_task_shows_its_execution(reade
 @pytest.mark.parametrize(
     ("table", "path", "lacking", "shown"),
     [
-        (XCOMS, "/executions", "Executions are not shown", "Service executions"),
+        (XCOMS, "/executions", "Executions are not shown", "n8n executions"),
         (FIELDS, "/executions", "Some names of workflows are not shown", "1 execution"),
         ("trigger", CONNECTION, "Waits in triggerers are not shown", "/executions/"),
         (XCOMS, CONNECTION, "Executions are not shown", "All checks passed"),
-        ("connection", "/connections", "Connections are not shown", "Connections to the service"),
+        ("connection", "/connections", "Connections are not shown", "n8n connections"),
     ],
 )
 def test_a_list_says_what_it_lacks(reader, task, without, table, path, lacking, shown):

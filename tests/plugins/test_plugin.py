@@ -22,6 +22,18 @@ def test_pages_are_added_only_where_airflow_shows_them():
     assert bool(ServicePlugin.external_views) is bool(ServicePlugin.fastapi_apps) is AIRFLOW_V_3_1_PLUS
 
 
+@airflow_features.pages
+def test_menus_and_tabs_say_n8n_at_the_addresses_that_people_have_saved():
+    named = {one["url_route"]: (one["name"], one["destination"]) for one in ServicePlugin.external_views}
+    assert named == {
+        "service_execution": ("n8n execution", "task_instance"),
+        "service_executions": ("n8n executions", "nav"),
+        "service_executions_of_dag": ("n8n executions", "dag"),
+        "service_executions_of_run": ("n8n executions", "dag_run"),
+        "service_connections": ("n8n connections", "nav"),
+    }
+
+
 def test_the_tab_is_below_the_path_of_this_airflow(monkeypatch):
     assert address("/x") == f"{URL_PREFIX}/x"
     section = "API" if AIRFLOW_V_3_0_PLUS else "WEBSERVER"

@@ -130,7 +130,7 @@ def test_the_keyboard_passes_through_the_tab(
     browser = browser_of("viewer")
     with pages.tab(browser, started, "fails"):
         names = keyboard.controls(browser)
-    browser.run("arguments[0].focus()", browser.find("//a[normalize-space()='Service execution']"))
+    browser.run("arguments[0].focus()", browser.find("//a[normalize-space()='n8n execution']"))
 
     browser.press(Keys.TAB)
     with browser.inside(pages.FRAME):
