@@ -9,8 +9,8 @@ from pathlib import Path
 
 from scripts.dag_runner import choose_home
 from scripts.site.api import undescribed
-from scripts.site.check import mistakes
-from scripts.site.sources import ROOT, write_sources
+from scripts.site.check import mistakes, wrong_searches
+from scripts.site.sources import ROOT, navigation, write_sources
 
 SITE = ROOT / ".site"
 
@@ -26,7 +26,7 @@ def main() -> int:
         shutil.rmtree(html, ignore_errors=True)  # pages of files that are gone
         arguments = ["-b", "html", "-E", "-W", "--keep-going", "-q", "-d", str(SITE / "doctrees"), "-c", str(settings)]
         status = build_main([*arguments, str(SITE / "source"), str(html)])
-        found = [*mistakes(html), *undescribed(html / "api")]
+        found = [*mistakes(html), *undescribed(html / "api"), *wrong_searches(html, navigation()["searches"])]
     for mistake in found:
         print(mistake, file=sys.stderr)
     if status == 0 and not found:

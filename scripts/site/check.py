@@ -4,6 +4,8 @@ from another host."""
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -67,6 +69,15 @@ def _mistakes_of_the_search(index: Path, pages: set[str]) -> Iterator[str]:
     known = {f"{name}.html" for name in content["docnames"]}
     yield from (f"the search does not know {name}" for name in sorted(pages - known))
     yield from (f"the search leads to {name}, which does not exist" for name in sorted(known - pages))
+
+
+def wrong_searches(folder: Path, expected: dict[str, str]) -> Iterator[str]:
+    """The searches that show another page first than they should, by the site's own search."""
+    command = [Path(sys.prefix, "bin", "node"), Path(__file__).with_name("searches.js"), folder, *expected]
+    found = json.loads(subprocess.check_output(command, text=True))
+    for (search, page), (first, *_) in zip(expected.items(), found, strict=True):
+        if first != page:
+            yield f'the search for "{search}" shows {first} first, and not {page}'
 
 
 def _target(page: str, address: str) -> tuple[str, str]:

@@ -20,6 +20,8 @@ from airflow_provider_service import __version__
 from airflow_provider_service.client._models import ServiceModel
 from scripts.site.api import api_pages
 
+_SITE = Path(__file__).parent.parent.parent / ".site"
+
 project = "airflow-provider-service"
 author = "The airflow-provider-service authors"
 version = release = __version__
@@ -40,9 +42,10 @@ python_maximum_signature_line_length = 100
 highlight_language = "none"
 
 html_theme = "furo"
-html_static_path = ["static", str(Path(__file__).parent.parent.parent / ".site" / "static")]
+html_static_path = ["static", str(_SITE / "static")]
 html_css_files = ["site.css"]
 html_js_files = ["search.js"]
+html_search_scorer = str(_SITE / "source" / "scorer.js")
 html_show_copyright = False
 html_show_sphinx = False
 html_copy_source = False

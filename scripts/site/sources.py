@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import shutil
 import tomllib
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from scripts.site.api import api_texts
 from scripts.site.links import EXAMPLES, page_of, with_links, with_pictures
@@ -26,10 +28,14 @@ _PICTURES = r"![\g<alt>](\g<light>){.only-light}\n![\g<alt>](\g<dark>){.only-dar
 _MERMAID = re.compile(r"^```mermaid\n", re.M)
 
 
-def navigation() -> list[tuple[str, list[str]]]:
-    """The sections of the site with their pages."""
-    sections = tomllib.loads((ROOT / "docs" / "navigation.toml").read_text())["section"]
-    return [(section["title"], section["pages"]) for section in sections]
+def navigation() -> dict[str, Any]:
+    """The groups of ``guides`` and of ``reference`` with their pages, and what ``searches`` must find."""
+    return tomllib.loads((ROOT / "docs" / "navigation.toml").read_text())
+
+
+def pages_of(kind: str) -> list[str]:
+    """The pages of all groups of guides, or of reference."""
+    return [page for group in navigation()[kind] for page in group["pages"]]
 
 
 def write_sources(folder: Path) -> None:
@@ -49,9 +55,14 @@ def write_sources(folder: Path) -> None:
     for file in sorted({*examples, *code}):
         _write(folder, page_of(file), _example(file))
     _write(folder, "examples/index", _examples(examples, sorted(code - {*examples})))
-    trees = [_TREE.format(title=title, pages="\n".join(pages)) for title, pages in navigation()]
+    groups = [*navigation()["guides"], *navigation()["reference"]]
+    trees = [_TREE.format(title=group["title"], pages="\n".join(group["pages"])) for group in groups]
     with (folder / "index.md").open("a") as index:
         index.writelines(trees)
+    ranked = [(200, pages_of("guides")), (100, pages_of("reference"))]
+    ranks = {page: rank - place / 100 for rank, pages in ranked for place, page in enumerate(pages)}
+    scorer = Path(__file__).with_name("scorer.js").read_text()
+    (folder / "scorer.js").write_text(f"const RANKS = {json.dumps(ranks)};\n{scorer}")
 
 
 def _markdown() -> list[str]:

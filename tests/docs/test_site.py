@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from scripts.site.api import api_pages, public_names
 from scripts.site.check import mistakes
 from scripts.site.examples import example_of
 from scripts.site.links import page_of, with_links, with_pictures
-from scripts.site.sources import ROOT, navigation
+from scripts.site.sources import ROOT, navigation, pages_of
 
 from .test_documentation import PAGES
 
@@ -20,11 +21,23 @@ PAGE = """<html><head><link rel="stylesheet" href="style.css"></head>
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    listed = [page for _, pages in navigation() for page in pages]
+    listed = [*pages_of("guides"), *pages_of("reference")]
     files = [str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md")]
 
     assert sorted(page_of(file) for file in files if page_of(file) not in listed) == []
     assert len(set(listed)) == len(listed)
+
+
+def test_the_readme_has_the_guides_of_the_navigation_by_their_titles() -> None:
+    table = (ROOT / "README.md").read_text().partition("\n## Guides\n")[2].partition("\n## ")[0]
+    rows = [row.strip("| ").split(" | ") for row in table.splitlines() if "](" in row]
+    links = {group: re.findall(r"\[([^]]+)]\(([^)]+)\)", cell) for group, cell in rows}
+
+    assert [
+        {"title": group, "pages": [page_of(file) for _, file in found]} for group, found in links.items()
+    ] == navigation()["guides"]
+    for title, file in [link for found in links.values() for link in found if link[1].endswith(".md")]:
+        assert (ROOT / file).read_text().startswith(f"# {title}\n")
 
 
 @pytest.mark.slow
