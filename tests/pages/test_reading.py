@@ -100,6 +100,15 @@ def test_data_that_may_be_shown_holds_only_headers_that_are_no_secret(start, loo
     assert '"content-type": "application/json"' in output
 
 
+def test_data_that_may_be_shown_holds_no_token_of_a_known_issuer(start, look):
+    token = f"glpat-{'4e9Xk2' * 4}"
+    _, execution_id = start("succeeds", payload={"order": PAYLOAD, "note": f"with {token} in it"})
+
+    output = look(execution_id, show_data=True).view.node("Webhook").output
+
+    assert (PAYLOAD in output, token in output) == (True, False)
+
+
 def test_one_look_is_one_request(start, look, simulator):
     _, execution_id = start("succeeds")
     simulator.clear_requests()

@@ -31,7 +31,7 @@ from airflow_provider_service._core.runs.searching import (
 from airflow_provider_service._core.runs.start_methods.mcp import KEY_IN_FORM
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._execution_data import output_of, parent_execution_id, read_state, starting_items
-from airflow_provider_service.client._http.redaction import HIDDEN, SIGNED, redacted
+from airflow_provider_service.client._http.redaction import HIDDEN, TOKENS, redacted
 from airflow_provider_service.client.errors import (
     ServiceAnswerTooLargeError,
     ServiceError,
@@ -298,7 +298,7 @@ def _outputs(execution: Execution, config: ServiceConfig) -> OutputOf:
         items = output_of(execution, node)
         if not items:
             return None
-        safe = redacted(_with_harmless_headers(items[:MAX_ITEMS]), secrets, shapes=[SIGNED])
+        safe = redacted(_with_harmless_headers(items[:MAX_ITEMS]), secrets, shapes=[TOKENS])
         text = json.dumps(safe, indent=2, ensure_ascii=False)
         return text if len(text) <= MAX_OUTPUT_CHARS else f"{text[:MAX_OUTPUT_CHARS]}..."
 
