@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.reports.report import Table
     from airflow_provider_service.client import ServiceConfig
 
-_STYLES = {"FAIL": "bold red", "ok": "green", "note": "yellow"}
+_STYLES = {"FAIL": "bold red", "ok": "green", "note": "dim"}
 
 
 def perform_doctor(screen: Screen, arguments: argparse.Namespace) -> int:
-    from airflow_provider_service._core.pages.checkup import Finding, is_healthy
+    from airflow_provider_service._core.pages.checkup import Finding, verdict
 
     conn_ids = [conn_id for conn_id in (arguments.conn_id, arguments.connection) if conn_id is not None]
     if len(conn_ids) > 1:
@@ -36,23 +36,27 @@ def perform_doctor(screen: Screen, arguments: argparse.Namespace) -> int:
             findings = _examined(screen, hook.config)
     except ServiceConfigError as error:
         findings = [Finding("connection", "FAIL", error.reason)]
-        _print(screen, findings[0])
+    summary = verdict(findings)
+    screen.line(summary.text, _STYLES[summary.grade])
+    for finding in findings:
+        text = f": {one_line(finding.text)}" if finding.text else ""
+        screen.line(f"{finding.grade:4}  {finding.subject}{text}", _STYLES[finding.grade])
     if base_url is not None and not screen.as_json:
         _print_what_airflow_knows(screen, base_url)
-    screen.result({"healthy": is_healthy(findings), "findings": [asdict(finding) for finding in findings]})
-    return DONE if is_healthy(findings) else FAILED
+    is_healthy = summary.grade != "FAIL"
+    screen.result({"healthy": is_healthy, "findings": [asdict(finding) for finding in findings]})
+    return DONE if is_healthy else FAILED
 
 
 def _examined(screen: Screen, config: ServiceConfig) -> list[Finding]:
-    from airflow_provider_service._core.pages.checkup import SUBJECTS, examine
+    from airflow_provider_service._core.pages.checkup import SUBJECTS, examine, in_order
 
     findings = []
     with progress_bar(SUBJECTS, screen.console) as done:
         for finding in examine(config):
-            _print(screen, finding)
             findings.append(finding)
             done()
-    return findings
+    return in_order(findings)
 
 
 def _print_what_airflow_knows(screen: Screen, base_url: str) -> None:
@@ -84,7 +88,3 @@ def _print_table(screen: Screen, table: Table) -> None:
     screen.line(f"\n{table.title}.{note}", "bold")
     for line in text_table(table.columns, rows) if rows else ():
         screen.line(line)
-
-
-def _print(screen: Screen, finding: Finding) -> None:
-    screen.line(f"{finding.grade:4}  {finding.subject}: {one_line(finding.text)}", _STYLES.get(finding.grade))

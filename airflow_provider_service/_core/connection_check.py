@@ -6,7 +6,7 @@ import base64
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_service.client.errors import ServiceError, ServiceNotOfferedError, ServiceStartingError
+from airflow_provider_service.client import errors
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
@@ -22,24 +22,25 @@ class ConnectionCheck(NamedTuple):
     is_good: bool
     message: str
     scopes: frozenset[str] | None = None  # those of the key; None where the server does not report them
+    is_key_refused: bool = False
 
 
 def check_connection(client: ServiceClient) -> ConnectionCheck:
     """Try the address and the key: ``GET /discover``. Safe to repeat."""
-    base_url = client.base_url
     try:
         scopes = _scopes(client)
-    except ServiceStartingError:
+    except errors.ServiceStartingError:
         if client.transport.probe("/healthz/readiness") == 503:
-            return ConnectionCheck(False, f"The service at {base_url} is still starting; try again in a minute")
+            return ConnectionCheck(False, f"The service at {client.base_url} is still starting; try again in a minute")
         api = client.transport.config.api_root
         return ConnectionCheck(False, f"{api} is not the service's API: it answered with an HTML page. {_HOST}")
-    except ServiceError as error:
+    except (errors.ServiceUnauthorizedError, errors.ServiceMissingScopeError) as error:
+        return ConnectionCheck(False, str(error), is_key_refused=True)
+    except errors.ServiceError as error:
         return ConnectionCheck(False, str(error))
-    if scopes is None:
-        may = "the key may list workflows (this server does not report the key's scopes)"
-        return ConnectionCheck(True, f"Connected to {base_url}; {may}")
-    return ConnectionCheck(True, f"Connected to {base_url}; the key holds {len(scopes)} scopes", scopes)
+    unreported = "may list workflows (this server does not report the key's scopes)"
+    may = unreported if scopes is None else f"holds {len(scopes)} scopes"
+    return ConnectionCheck(True, f"Connected to {client.base_url}; the key {may}", scopes)
 
 
 def server_version(client: Resources) -> str | None:
@@ -56,6 +57,6 @@ def server_version(client: Resources) -> str | None:
 def _scopes(client: ServiceClient) -> frozenset[str] | None:
     try:
         return frozenset(client.discovery.discover().scopes)
-    except ServiceNotOfferedError:
+    except errors.ServiceNotOfferedError:
         next(client.workflows.list(limit=1), None)
         return None

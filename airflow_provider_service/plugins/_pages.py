@@ -13,18 +13,20 @@ from dataclasses import replace
 from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from urllib.parse import quote
 
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import ConnectionDetails, DagAccessEntity
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
 from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_2_PLUS
 from fastapi import HTTPException, Request
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from airflow_provider_service._airflow import settings
+from airflow_provider_service._airflow.connection import KEY_HEADERS
 from airflow_provider_service._core.pages import checkup, reading, rendering
-from airflow_provider_service._core.pages.checkup import SHOWN_RUNS, ConnectionView, Finding, Verdict
+from airflow_provider_service._core.pages.checkup import SHOWN_RUNS, ConnectionView, Finding
 from airflow_provider_service._core.pages.executions import ExecutionsView, Search, SearchError
 from airflow_provider_service._core.pages.reading import ExecutionReading, Snapshots, TooManyReadsError
 from airflow_provider_service.client._clock import clock
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.pages.executions import TaskExecution
     from airflow_provider_service._core.pages.rendering import Part
     from airflow_provider_service._core.pages.task_view import TaskView
-    from airflow_provider_service.client import ServiceConfig
+    from airflow_provider_service.hooks.service import ServiceHook
     from airflow_provider_service.links.service import ExecutionAddress
 
 #: Seconds for which the page of a task that has started nothing does not test its connection again.
@@ -101,10 +103,10 @@ async def _within(seconds: float | None, future: Future[T]) -> T:
     return await (computed if seconds is None else clock().wait_for(computed, seconds))
 
 
-def _config_of(service_conn_id: str) -> ServiceConfig:
+def _hook_of(service_conn_id: str) -> ServiceHook:
     from airflow_provider_service.hooks.service import ServiceHook
 
-    return ServiceHook(service_conn_id).config
+    return ServiceHook(service_conn_id)
 
 
 #: The ids of DAG, run and task and the map index of a task instance, and the attempt to show; None for the latest.
@@ -154,7 +156,7 @@ class TaskPages:
         conn_id = task.service_conn_id
         if task.state != "failed" or conn_id is None:
             return None
-        check = partial(reading.why_unusable, partial(_config_of, conn_id))
+        check = partial(reading.why_unusable, lambda: _hook_of(conn_id).config)
         try:
             return await _within(reading.READ_SECONDS, self._problems.look(conn_id, lambda _: check(), group=conn_id))
         except (TooManyReadsError, TimeoutError):
@@ -164,9 +166,7 @@ class TaskPages:
 def _read(
     service_conn_id: str, address: ExecutionAddress, show_data: bool, last: ExecutionReading | None
 ) -> ExecutionReading:
-    from airflow_provider_service.hooks.service import ServiceHook
-
-    hook = ServiceHook(service_conn_id)
+    hook = _hook_of(service_conn_id)
     seen = reading.see(lambda: hook.config, address.execution_id, last, base_url=address.base_url, show_data=show_data)
     return rendering.drawn(replace(seen, conn_id=hook.resolved_conn_id))
 
@@ -222,28 +222,30 @@ def _executions_page(
 
 
 class Checkup(NamedTuple):
+    """``conn_id`` is that of the connection that was used, since the default id stands for several; None: of none."""
+
     findings: list[Finding]
+    conn_id: str | None = None
     base_url: str | None = None
+    is_n8n: bool = False
 
 
 def connection_snapshots(processes: int) -> Snapshots[Checkup]:
-    return Snapshots(lambda _: KEEP_CHECKUP_SECONDS, processes=processes)
+    return Snapshots(lambda result: KEEP_CHECKUP_SECONDS if result.conn_id else 0.0, processes=processes)
 
 
 def _examine(request: Request, connection_id: str) -> Future[Checkup]:
     def check(_last: Checkup | None) -> Checkup:
-        config = _config_of(connection_id)
-        return Checkup(list(checkup.examine(config)), config.base_url)
+        try:
+            hook = _hook_of(connection_id)
+            is_n8n = hook.config.key_header == KEY_HEADERS["n8n"]
+            return Checkup(list(checkup.examine(hook.config)), hook.resolved_conn_id, hook.config.base_url, is_n8n)
+        except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything, with a secret in its text
+            text = f"'{connection_id}' cannot be used: {reading.error_text(error)}"
+            return Checkup([Finding("connection", "FAIL", text)])
 
     checkups: Snapshots[Checkup] = request.app.state.checkups
     return checkups.look(connection_id, check, group=connection_id)
-
-
-def _result(examination: Future[Checkup]) -> Checkup:
-    try:
-        return examination.result()
-    except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything, with a secret in its text
-        return Checkup([Finding("connection", "FAIL", f"it cannot be used: {reading.error_text(error)}")])
 
 
 async def connections_page(request: Request, user: GetUserDep) -> Response:
@@ -255,26 +257,23 @@ async def connections_page(request: Request, user: GetUserDep) -> Response:
     return await run_in_threadpool(page, request, part, "n8n connections")
 
 
-def _verdict_so_far(request: Request, connection_id: str) -> Verdict | None:
+def _verdict_so_far(request: Request, connection_id: str) -> Finding | None:
     try:
         examination = _examine(request, connection_id)
     except TooManyReadsError:
         return None
-    return checkup.verdict(_result(examination).findings) if examination.done() else None
+    return checkup.verdict(examination.result().findings) if examination.done() else None
 
 
 async def connection_page(request: Request, connection_id: str, user: GetUserDep) -> Response:
     try:
-        examination = _examine(request, connection_id)
-        await _within(CHECKUP_SECONDS, examination)
+        result = await _within(CHECKUP_SECONDS, _examine(request, connection_id))
     except TooManyReadsError as error:
         result = Checkup([Finding("service", "FAIL", f"{error}; reload the page")])
     except TimeoutError:
         result = Checkup([Finding("service", "FAIL", "the service has not answered yet; reload the page")])
-    except Exception:  # noqa: BLE001 - as in _result, which reports it
-        result = _result(examination)
-    else:
-        result = _result(examination)
+    if result.conn_id not in (None, connection_id):
+        return RedirectResponse(quote(result.conn_id, safe=""))  # whose own page asks who may read it
     executions = Executions([], is_complete=True) if result.base_url is None else await _executions(request)
     return await run_in_threadpool(_connection_page, request, user, connection_id, result, executions)
 
@@ -286,12 +285,13 @@ def _connection_page(
     lacks = list(executions.lacks)
     view = ConnectionView(
         connection_id,
-        checkup.complete(result.findings),
+        result.findings,
         result.base_url,
         waits=_airflow_tables.waits(lacks),
         runs=list(islice(_readable_executions(request, user, runs), SHOWN_RUNS)),
         made_at=clock().utcnow(),
         lacks=lacks,
+        is_n8n=result.is_n8n,
     )
     part = rendering.connection_part(view, airflow=settings.base_path())
-    return page(request, part, f"Connection {connection_id}")
+    return page(request, part, view.title)

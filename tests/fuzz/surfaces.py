@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_provider_service._core.pages import rendering
-from airflow_provider_service._core.pages.checkup import ConnectionView, complete, examine
+from airflow_provider_service._core.pages.checkup import ConnectionView, examine
 from airflow_provider_service._core.pages.reading import see
 from airflow_provider_service._core.pages.task_view import TaskView
 from airflow_provider_service.client import ServiceClient, ServiceConfig
@@ -162,7 +162,7 @@ def page_of_execution(place: Place) -> str:
 
 def page_of_connection(place: Place) -> str:
     """The page of a connection."""
-    findings = complete(list(examine(place.config)))
+    findings = list(examine(place.config))
     view = ConnectionView("service", findings, place.config.base_url, waits=(), runs=(), made_at=datetime.now(UTC))
     return rendering.page(rendering.connection_part(view, airflow=""), "Connection", "/service-pages")
 

@@ -15,9 +15,8 @@ from airflow_provider_service._core.pages.checkup import (
     JOBS,
     SUBJECTS,
     Finding,
-    complete,
     examine,
-    is_healthy,
+    in_order,
     since,
     verdict,
 )
@@ -50,9 +49,11 @@ def test_a_key_with_every_scope_can_do_every_job(config, simulator):
     notes = {subject for subject, (grade, _) in findings.items() if grade == "note"}
     assert notes - {"open files"} == {"MCP", "bridge", "pull from source control"}
     assert findings["version"] == ("ok", f"n8n {NEWEST}")
-    assert "the key holds" in findings["service"][1]
-    assert findings["clock"] == ("ok", "the clock of the service agrees with Airflow's clock")
-    works = {job for job in JOBS if findings[job] == ("ok", "works: the key holds every scope")}
+    assert findings["service"] == ("ok", f"{simulator.base_url} answers")
+    assert findings["key"] == ("ok", "accepted; it holds 70 scopes")
+    assert findings["clock"] == ("ok", "agrees with Airflow's clock")
+    assert findings["plan"] == ("ok", "includes variables and projects")
+    works = {job for job in JOBS if findings[job] == ("ok", "")}
     assert JOBS.keys() - works == {"pull from source control"}
     assert {one.method for one in simulator.requests} == {"GET"}
     assert len(simulator.requests) < 10
@@ -84,8 +85,9 @@ def test_missing_scopes_are_named_by_job(simulator):
     findings = found(ServiceConfig(base_url=simulator.base_url, api_key=key))
 
     assert findings["run a workflow and wait for it"] == ("note", "the key lacks execution:list, execution:stop")
-    assert findings["variables"] == ("skip", "unknown, since the key lacks the scope to read it")
-    assert is_healthy(list(examine(ServiceConfig(base_url=simulator.base_url, api_key=key))))
+    assert findings["plan"] == ("note", "not known, since the key may not list variables and projects")
+    assert findings["key"] == ("ok", "accepted; it holds 3 scopes")
+    assert verdict(list(examine(ServiceConfig(base_url=simulator.base_url, api_key=key)))).grade == "ok"
 
 
 @pytest.mark.parametrize(
@@ -96,8 +98,7 @@ def test_the_limit_of_open_files_says_for_how_many_waits_it_suffices(config, mon
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (limit, most))
     assert found(config)["open files"] == (
         grade,
-        f"this process may open {limit:,} (ulimit -n), which suffices for {waits} deferred waits in a triggerer with "
-        "the same limit: Airflow keeps a file open for each",
+        f"this process may open {limit:,} (ulimit -n); in a triggerer, enough for {waits} deferred waits",
     )
 
 
@@ -118,12 +119,11 @@ def test_an_older_server_is_asked_for_no_more_than_it_has(config, simulator):
     findings = found(config)
     assert findings["version"] == ("ok", "n8n 2.8.4")
     assert findings["read insights"] == ("note", "not offered before n8n 2.17")
-    unknown = "not examined, since this server does not report the scopes of a key"
-    assert findings["manage tags"] == ("skip", unknown)
-    assert findings["retry, stop and delete executions"] == (
-        "skip",
-        f"{unknown}; execution:stop is not offered before n8n 2.10",
-    )
+    assert findings["key"] == ("ok", "accepted")
+    assert findings["jobs"] == ("note", "not examined, since this server does not report the scopes of a key")
+    assert "manage tags" not in findings
+    assert findings["retry, stop and delete executions"] == ("note", "execution:stop is not offered before n8n 2.10")
+    assert verdict(list(examine(config))).text.startswith("Ready. ")
     simulator.version = "1.123.81"
     table_job = "create and change data tables"
     assert found(config)[table_job] == ("note", "not offered before n8n 2.7, and in full from 2.20 on")
@@ -143,14 +143,10 @@ def test_what_the_plan_lacks_is_reported():
     with ServiceSimulator(licensed=False) as free:
         findings = found(ServiceConfig(base_url=free.base_url, api_key=free.api_key))
 
-    assert findings["variables"] == findings["projects"] == ("note", "not included in the plan of the server")
-    lacking = "not licensed: the plan of the server does not include"
-    assert findings["manage variables"] == ("note", f"{lacking} variables")
-    assert findings["manage projects and folders"] == ("note", f"{lacking} projects")
-    assert findings["pull from source control"] == (
-        "note",
-        "works; whether the plan of the server includes source control was not examined",
-    )
+    assert findings["plan"] == ("note", "does not include variables and projects")
+    assert JOBS.keys() - findings.keys() == {"manage variables", "manage projects and folders"}  # the plan says so
+    unknown = "works if the plan of the server includes source control, which is not known"
+    assert findings["pull from source control"] == ("note", unknown)
 
 
 def test_mcp_and_bridge_are_ready_where_they_are(config, client, simulator):
@@ -184,7 +180,7 @@ def test_on_a_terminal_the_command_shows_how_far_it_has_come(database, simulator
 
     assert f"{len(SUBJECTS)}/{len(SUBJECTS)}" in screen.getvalue()
     assert f"1/{len(SUBJECTS)}" in screen.getvalue()
-    assert "ok    service: Connected to" in screen.getvalue()
+    assert f"ok    service: {simulator.base_url} answers" in screen.getvalue()
     assert simulator.api_key not in screen.getvalue()
 
 
@@ -195,28 +191,35 @@ def test_every_subject_is_found_in_its_order(config, simulator):
 def test_a_wrong_key_ends_the_examination(simulator):
     findings = list(examine(ServiceConfig(base_url=simulator.base_url, api_key="a-wrong-key-of-somebody")))
 
-    assert [(one.subject, one.grade) for one in findings] == [("service", "FAIL")]
+    assert [(one.subject, one.grade) for one in findings] == [("service", "ok"), ("key", "FAIL")]
     assert "a-wrong-key-of-somebody" not in str(findings)
-    assert verdict(findings) == ("FAIL", f"1 check failed. {len(SUBJECTS) - 1} checks were not made.")
-    assert [one.grade for one in complete(findings)] == ["FAIL", *["skip"] * (len(SUBJECTS) - 1)]
+    assert verdict(findings) == Finding("connection", "FAIL", "1 check failed: key. The rest was not examined.")
+
+
+def test_something_else_at_the_address_does_not_count_as_a_service_that_answers():
+    with TinyServer(answer(b"<html>hello</html>", "Content-Type: text/html")) as tiny:
+        findings = list(examine(ServiceConfig(base_url=tiny.address, api_key="the-key")))
+
+    assert [(one.subject, one.grade) for one in findings] == [("service", "FAIL")]
+    assert verdict(findings) == Finding("connection", "FAIL", "1 check failed: service. The rest was not examined.")
 
 
 @pytest.mark.parametrize(
     ("grades", "expected"),
     [
-        ("ok note", ("ok", "All checks passed.")),
-        ("ok skip", ("ok", "No check failed. 1 check was not made.")),
-        ("note FAIL", ("FAIL", "1 check failed.")),
-        ("FAIL skip FAIL skip", ("FAIL", "2 checks failed. 2 checks were not made.")),
+        ({}, ("ok", "Ready.")),
+        ({"MCP": "note"}, ("ok", "Ready. 1 note.")),
+        ({"plan": "note", "manage tags": "note"}, ("ok", f"Ready for {len(JOBS) - 1} of {len(JOBS)} jobs. 2 notes.")),
+        ({"clock": "FAIL", "MCP": "note"}, ("FAIL", "1 check failed: clock.")),
+        ({"MCP": "FAIL", "plan": "FAIL"}, ("FAIL", "2 checks failed: plan, MCP.")),
     ],
 )
-def test_what_was_not_examined_counts_neither_as_passed_nor_as_failed(grades, expected):
-    named = dict(zip(SUBJECTS, grades.split(), strict=False))
-    findings = [Finding(one, named.get(one, "ok"), "") for one in SUBJECTS]
+def test_the_headline_agrees_with_the_lines_and_notes_come_last(grades, expected):
+    findings = [Finding(one, grades.get(one, "ok")) for one in SUBJECTS]
 
-    assert verdict(findings) == expected
-    severe = [one.grade for one in complete(findings)]
-    assert severe == sorted(severe, key=["FAIL", "note", "skip", "ok"].index)
+    assert verdict(findings) == Finding("connection", *expected)
+    notes = [one for one in SUBJECTS if grades.get(one) == "note"]
+    assert [one.subject for one in in_order(findings)] == [*(one for one in SUBJECTS if one not in notes), *notes]
 
 
 def test_the_command_prints_what_it_finds_and_fails_if_somebody_has_to_act(
@@ -224,8 +227,13 @@ def test_the_command_prints_what_it_finds_and_fails_if_somebody_has_to_act(
 ):
     assert commands.main(["doctor"]) == 0
     out = capsys.readouterr().out
-    assert "ok    service: Connected to" in out
-    assert "note  MCP:" in out
+    first, *lines = out[: out.index("\nWaits")].splitlines()
+    assert first == f"Ready for {len(JOBS) - 1} of {len(JOBS)} jobs. 3 notes."
+    assert lines[:2] == [f"ok    service: {simulator.base_url} answers", "ok    key: accepted; it holds 70 scopes"]
+    assert "ok    run a workflow and wait for it" in lines
+    grades = [line.split()[0] for line in lines]
+    assert grades == sorted(grades, key=["ok", "note"].index)
+    assert "note  MCP: not set up" in out
     assert "\x1b" not in out
     assert "Waits in the triggerers. There are none." in out
     assert "Latest runs from Airflow. There are none" in out
@@ -237,12 +245,13 @@ def test_the_command_prints_what_it_finds_and_fails_if_somebody_has_to_act(
 
     monkeypatch.delenv("AIRFLOW_CONN_SERVICE_DEFAULT")
     assert commands.main(["doctor", "no_such_connection"]) == 1
+    failed = "1 check failed: connection. The rest was not examined.\n"
     assert capsys.readouterr().out == (
-        "FAIL  connection: 'no_such_connection' cannot be used: Airflow has no such connection; "
+        f"{failed}FAIL  connection: 'no_such_connection' cannot be used: Airflow has no such connection; "
         "add it under Admin, Connections, or as a variable of the environment\n"
     )
 
     monkeypatch.setenv("AIRFLOW_CONN_WITHOUT_KEY", '{"conn_type": "service", "host": "http://x.test"}')
     assert commands.main(["doctor", "without_key"]) == 1
-    expected = "FAIL  connection: 'without_key' cannot be used: password is empty; it holds the API key\n"
+    expected = f"{failed}FAIL  connection: 'without_key' cannot be used: password is empty; it holds the API key\n"
     assert capsys.readouterr().out == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import threading
@@ -28,7 +29,7 @@ def test_who_may_read_the_connection_sees_whether_it_works(browser_of, simulator
     answer = browser_of("OP").get(PAGE)
 
     assert answer.status_code == 200
-    assert "All checks passed" in answer.text
+    assert "Ready for 16 of 17 jobs. 3 notes." in answer.text
     assert "run a workflow and wait for it" in answer.text
     assert simulator.api_key not in answer.text
     assert "frame-ancestors 'self'" in answer.headers["content-security-policy"]
@@ -80,9 +81,9 @@ def test_the_connections_of_the_database_are_listed_with_their_states(browser_of
     [bad, good] = [row for row in re.findall(r"<tr><th .*?</tr>", shown, re.DOTALL) if "pages_" in row]
     assert '<a href="connections/pages_n8n">' in bad
     assert "✕</span> failed</span>" in bad
-    assert "1 check failed." in bad
+    assert "1 check failed: key. The rest was not examined." in bad
     assert '<a href="connections/pages_service">' in good
-    assert "✓</span> ok</span> All checks passed." in " ".join(good.split())
+    assert "✓</span> ok</span> Ready for 16 of 17 jobs. 3 notes." in " ".join(good.split())
     for text in (first, shown):
         assert "pages_other" not in text
         assert "s3cr3t" not in text
@@ -158,7 +159,7 @@ def test_a_missing_connection_is_reported(browser_of, simulator):
     answer = browser_of("ADMIN").get("/service-pages/connections/no_such_connection")
 
     assert answer.status_code == 200
-    assert "it cannot be used: Airflow has no such connection" in answer.text
+    assert "cannot be used: Airflow has no such connection" in answer.text
 
 
 def test_a_connection_that_too_many_pages_wait_for_is_not_said_to_be_unusable(browser_of, pages_state, simulator):
@@ -290,12 +291,59 @@ def test_task_and_run_of_the_dag_lead_into_airflow(browser_of, started, monkeypa
     assert '<a href="/team/dags/pages_dag" target="_top">' in text
 
 
-def test_the_most_severe_findings_come_first_with_signs(browser_of, simulator):
-    text = cells(browser_of("OP").get(PAGE).text)
+def test_page_and_command_say_the_same_in_the_same_order_with_notes_last(browser_of, simulator, capsys):
+    text = browser_of("OP").get(PAGE).text
+    commands.main(["doctor"])
+    first, *lines = capsys.readouterr().out.split("\n\n")[0].splitlines()
 
-    signs = re.findall(r'class="state grade-\w+"> <span aria-hidden="true"> (.) </span>', text)
-    assert signs == sorted(signs, key="✕!?✓".index)
-    assert {"!", "✓"} <= set(signs)
+    assert f">{first}</p>" in text
+    rows = re.findall(r'<span class="subject">(.*?)</span></th>(?:<td>(.*?)</td>)?</tr>', html.unescape(text))
+    assert [line[6:] for line in lines] == [
+        f"{subject}: {finding}" if finding else subject for subject, finding in rows
+    ]
+    signs = re.findall(r'class="state grade-\w+"> <span aria-hidden="true"> (.) </span>', cells(text))
+    assert (signs, set(signs)) == (sorted(signs, key="✓○".index), {"✓", "○"})
+
+
+def test_only_the_page_of_a_connection_to_n8n_is_named_after_it(browser_of, simulator, monkeypatch):
+    fields = json.loads(simulator.connection_json())
+    header = {"extra": {"key_header": "X-N8N-API-KEY"}}
+    monkeypatch.setenv("AIRFLOW_CONN_PAGES_OF_N8N", json.dumps({**fields, "conn_type": "n8n"}))
+    monkeypatch.setenv("AIRFLOW_CONN_PAGES_BY_HEADER", json.dumps({**fields, **header}))
+
+    titles = [
+        ("pages_of_n8n", "n8n connection"),
+        ("pages_by_header", "n8n connection"),
+        ("service_default", "Connection"),
+    ]
+    for name, title in titles:
+        text = browser_of("OP").get(f"/service-pages/connections/{name}").text
+        assert text.count(f">{title} {name}<") == 2
+        assert (">Open n8n<" in text, ">Open the service<" in text) == (
+            (True, False) if "n8n" in title else (False, True)
+        )
+
+
+def test_the_default_id_leads_to_the_page_of_the_connection_that_it_stands_for(
+    browser_of, pages_state, simulator, monkeypatch
+):
+    from airflow.api_fastapi.app import get_auth_manager
+
+    from airflow_provider_service.plugins import _pages
+
+    pages_state.checkups = _pages.connection_snapshots(1)  # nothing that was read for other tests
+    monkeypatch.setenv("AIRFLOW_CONN_N8N_DEFAULT", simulator.connection_json())
+    monkeypatch.delenv("AIRFLOW_CONN_SERVICE_DEFAULT")
+    browser = browser_of("OP")
+
+    answer = browser.get(PAGE, follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (307, "n8n_default")
+    assert "Connection n8n_default" in browser.get(PAGE).text
+
+    may_read = get_auth_manager().is_authorized_connection
+    refusing = lambda **question: question["details"].conn_id != "n8n_default" and may_read(**question)  # noqa: E731
+    monkeypatch.setattr(get_auth_manager(), "is_authorized_connection", refusing)
+    assert browser.get(PAGE).status_code == 403
 
 
 def test_who_may_not_read_the_dag_sees_none_of_its_runs(browser_of, started, simulator, monkeypatch):

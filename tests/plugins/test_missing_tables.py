@@ -102,7 +102,7 @@ def test_without_the_state_of_tasks_the_page_of_a_task_shows_its_execution(reade
         (XCOMS, "/executions", "Executions are not shown", "n8n executions"),
         (FIELDS, "/executions", "Some names of workflows are not shown", "1 execution"),
         ("trigger", CONNECTION, "Waits in triggerers are not shown", "/executions/"),
-        (XCOMS, CONNECTION, "Executions are not shown", "All checks passed"),
+        (XCOMS, CONNECTION, "Executions are not shown", "Ready for"),
         ("connection", "/connections", "Connections are not shown", "n8n connections"),
     ],
 )

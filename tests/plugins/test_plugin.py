@@ -61,4 +61,4 @@ def test_airflow_has_the_command(simulator, capsys):
         arguments.func(arguments)
 
     assert ended.value.code == 0
-    assert "ok    service: Connected to" in capsys.readouterr().out
+    assert f"ok    service: {simulator.base_url} answers" in capsys.readouterr().out

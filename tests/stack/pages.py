@@ -129,7 +129,7 @@ def check_connection(browser: Browser, connection_id: str) -> None:
         browser.click(f"//a[normalize-space()='{connection_id}']")
         browser.find(f"//h1[normalize-space()='Connection {connection_id}']")
         text = browser.text()
-        assert "All checks passed" in text, text
+        assert "Ready for" in text, text
         assert "run a workflow and wait for it" in text
         assert_usable(browser)
 

@@ -93,7 +93,7 @@ def test_a_service_that_does_not_answer_is_reported(
     for width, dark in ((1400, False), (400, True)):
         with browser.looking_like(width=width, dark=dark):
             browser.open(pages.of_connection(broken))
-            assert "1 check failed" in browser.text()
+            assert "1 check failed: service" in browser.text()
             pages.assert_usable(browser)
             assert browser.run("return document.documentElement.scrollWidth") <= width
             browser.photograph(f"connection-broken-{width}{'-dark' if dark else ''}")
@@ -111,5 +111,5 @@ def test_nobody_else_sees_anything(
         browser.open(path)
         assert words in browser.text()
 
-    assert recorder.holding(service.base_url) == recorder.holding("checks passed") == []
+    assert recorder.holding(service.base_url) == recorder.holding("Ready for") == []
     FIGURES.add("pages of connections refused", 2)

@@ -1,28 +1,19 @@
-"""Examine a connection: which features work, and which jobs the server, its plan and the key permit. Only reads.
-
-Its page also shows the waits of the triggerers, and the latest runs on the server.
-"""
+"""Examine a connection: which features work, and which jobs the server, its plan and the key permit. Only reads."""
 
 from __future__ import annotations
 
 import resource
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from airflow_provider_service._core.connection_check import check_connection, server_version
 from airflow_provider_service._core.health.statistics import span
 from airflow_provider_service._core.reports.report import Link, Table
 from airflow_provider_service._core.runs import bridge
 from airflow_provider_service._core.runs.attempt import CLOCK_SKEW
-from airflow_provider_service.client.errors import (
-    ServiceError,
-    ServiceMissingScopeError,
-    ServiceNotLicensedError,
-    ServiceNotOfferedError,
-)
+from airflow_provider_service.client import errors
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.pages.executions import TaskExecution
@@ -79,41 +70,8 @@ JOBS: Mapping[str, tuple[str, ...]] = {
     "generate an audit": ("securityAudit:generate",),
 }
 
-#: What the plan of the server must include, by job.
-_FEATURES = {
-    "manage variables": "variables",
-    "manage projects and folders": "projects",
-    "pull from source control": "source control",
-}
-
-
-class State(NamedTuple):
-    is_good: bool
-    text: str
-    is_known: bool = True  # False if it could not be examined
-
-
-def state_of(job: str, *, version: str | None, scopes: Collection[str] | None, plan: Mapping[str, bool]) -> State:
-    """Find out whether a server, its plan and a key allow a job; None, or a feature missing in the plan, is unknown."""
-    later = {scope: since(scope) for scope in JOBS[job] if version and _numbers(version) < _numbers(since(scope))}
-    offered = [scope for scope in JOBS[job] if scope not in later]
-    if not offered:
-        first, last = (choose(later.values(), key=_numbers) for choose in (min, max))
-        return State(
-            False, f"not offered before n8n {first}" + ("" if first == last else f", and in full from {last} on")
-        )
-    feature = _FEATURES.get(job)
-    if feature is not None and plan.get(feature) is False:
-        return State(False, f"not licensed: the plan of the server does not include {feature}")
-    notes = [f"{scope} is not offered before n8n {version}" for scope, version in later.items()]
-    if scopes is None:
-        unknown = "not examined, since this server does not report the scopes of a key"
-        return State(False, "; ".join([unknown, *notes]), is_known=False)
-    if missing := [scope for scope in offered if scope not in scopes]:
-        return State(False, "; ".join([f"the key lacks {', '.join(missing)}", *notes]))
-    if feature is not None and feature not in plan:
-        notes.append(f"whether the plan of the server includes {feature} was not examined")
-    return State(not notes, "; ".join(["works", *notes]) if notes else "works: the key holds every scope")
+#: What cannot be found out about a job that the key permits.
+_UNKNOWN = {"pull from source control": "works if the plan of the server includes source control, which is not known"}
 
 
 def since(scope: str) -> str:
@@ -130,30 +88,23 @@ def _numbers(version: str) -> tuple[int, int]:
 REQUEST_SECONDS = 10.0
 
 #: The checks of a reachable service, in order.
-SUBJECTS = ("service", "version", "clock", "variables", "projects", "MCP", "bridge", "open files", *JOBS)
+SUBJECTS = ("service", "key", "version", "clock", "plan", *JOBS, "MCP", "bridge", "open files")
 
 #: Open files of a triggerer besides one for each trigger: libraries, sockets, and files of Airflow itself.
 OTHER_FILES = 50
 #: Number of triggers that one of Airflow's triggerers runs by default.
 USUAL_TRIGGERS = 1_000
 
-Grade = Literal["FAIL", "note", "skip", "ok"]
-#: The most severe first.
-GRADES: tuple[Grade, ...] = ("FAIL", "note", "skip", "ok")
-LEFT_OUT = "not examined, since an earlier check failed"
+Grade = Literal["FAIL", "ok", "note"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one check: FAIL requires action, a note does so for some uses, and skip was not examined."""
+    """The result of one check: FAIL requires action; a note matters for some uses, or says what is not known."""
 
     subject: str
     grade: Grade
-    text: str
-
-    @property
-    def is_left_out(self) -> bool:
-        return self.text == LEFT_OUT
+    text: str = ""
 
 
 def examine(config: ServiceConfig) -> Iterator[Finding]:
@@ -163,98 +114,117 @@ def examine(config: ServiceConfig) -> Iterator[Finding]:
     quick = config.one_try(timeout=min(config.timeout, REQUEST_SECONDS))
     with ServiceClient(quick) as client:
         reached = check_connection(client)
-        yield Finding("service", "ok" if reached.is_good else "FAIL", reached.message)
+        if reached.is_good or reached.is_key_refused:
+            yield Finding("service", "ok", f"{client.base_url} answers")
         if not reached.is_good:
+            yield Finding("key" if reached.is_key_refused else "service", "FAIL", reached.message)
             return
-        version = server_version(client)
-        unknown = "unknown: neither the API nor the start page reports it"
-        yield Finding("version", "ok", f"n8n {version}") if version else Finding("version", "skip", unknown)
+        scopes, version = reached.scopes, server_version(client)
+        number = "" if scopes is None else f"; it holds {len(scopes)} scope{'s' * (len(scopes) != 1)}"
+        yield Finding("key", "ok", f"accepted{number}")
+        unknown = "not known: neither the API nor the start page reports it"
+        yield Finding("version", "ok", f"n8n {version}") if version else Finding("version", "note", unknown)
         yield _clock(client)
-        plan: dict[str, bool] = {}
-        yield _gate("variables", lambda: next(client.variables.list(limit=1), None), plan)
-        yield _gate("projects", lambda: next(client.projects.list(limit=1), None), plan)
+        plan, excluded = _plan(client)
+        yield plan
+        yield from filter(None, (_job(job, version, scopes) for job in JOBS if job not in excluded))
+        if scopes is None:
+            yield Finding("jobs", "note", "not examined, since this server does not report the scopes of a key")
         yield _mcp(client, config)
         yield _bridge(client, config)
         yield _open_files()
-        for job in JOBS:
-            state = state_of(job, version=version, scopes=reached.scopes, plan=plan)
-            yield Finding(job, "ok" if state.is_good else "note" if state.is_known else "skip", state.text)
 
 
-def is_healthy(findings: list[Finding]) -> bool:
-    return all(finding.grade != "FAIL" for finding in findings)
-
-
-class Verdict(NamedTuple):
-    grade: Grade
-    text: str
-
-
-def complete(findings: Sequence[Finding]) -> list[Finding]:
-    """Sort the findings, the most severe first, and add the subjects that were not examined after a failure."""
-    examined = {finding.subject for finding in findings}
-    skipped = [Finding(subject, "skip", LEFT_OUT) for subject in SUBJECTS if subject not in examined]
-    return sorted([*findings, *skipped], key=lambda finding: GRADES.index(finding.grade))
-
-
-def verdict(findings: Sequence[Finding]) -> Verdict:
-    number = Counter(finding.grade for finding in complete(findings))
-    failed, skipped = number["FAIL"], number["skip"]
+def verdict(findings: Sequence[Finding]) -> Finding:
+    """Sum up an examination."""
+    failed = [finding.subject for finding in findings if finding.grade == "FAIL"]
     if failed:
-        text = "1 check failed." if failed == 1 else f"{failed} checks failed."
-    else:
-        text = "No check failed." if skipped else "All checks passed."
-    if skipped:
-        text += f" {'1 check was' if skipped == 1 else f'{skipped} checks were'} not made."
-    return Verdict("FAIL" if failed else "ok", text)
+        number = f"{len(failed)} check{'s' * (len(failed) > 1)}"
+        rest = " The rest was not examined." if failed[0] in ("connection", "service", "key") else ""
+        return Finding("connection", "FAIL", f"{number} failed: {', '.join(failed)}.{rest}")
+    able = sum(finding.grade == "ok" for finding in findings if finding.subject in JOBS)
+    are_known = all(finding.subject != "jobs" for finding in findings)
+    jobs = f" for {able} of {len(JOBS)} jobs" if are_known and able < len(JOBS) else ""
+    notes = sum(finding.grade == "note" for finding in findings)
+    return Finding("connection", "ok", f"Ready{jobs}." + (f" {notes} note{'s' * (notes > 1)}." if notes else ""))
+
+
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """Put the notes last, so that what everybody asks comes first."""
+    return sorted(findings, key=lambda finding: finding.grade == "note")
 
 
 def _clock(client: ServiceClient) -> Finding:
     offset = client.transport.server_clock.certain_offset
     if offset is None:
-        return Finding("clock", "skip", "the answers of the service carry no date")
+        return Finding("clock", "note", "not known: the answers of the service carry no date")
     seconds = round(offset / timedelta(seconds=1))
-    if seconds == 0:
-        return Finding("clock", "ok", "the clock of the service agrees with Airflow's clock")
     way = "ahead of" if seconds > 0 else "behind"
-    text = f"the clock of the service is {abs(seconds)} s {way} Airflow's clock"
+    text = f"{abs(seconds)} s {way} Airflow's clock" if seconds else "agrees with Airflow's clock"
     if abs(offset) < CLOCK_SKEW:
         return Finding("clock", "ok", text)
     return Finding("clock", "FAIL", f"{text}; a run is found again only if they differ by less than {CLOCK_SKEW}")
 
 
-def _gate(feature: str, ask: Callable[[], Any], plan: dict[str, bool]) -> Finding:
-    """Find out whether the plan of the server includes a feature, and record the answer in ``plan`` if it is known."""
-    try:
-        ask()
-    except ServiceNotLicensedError:
-        plan[feature] = False
-        return Finding(feature, "note", "not included in the plan of the server")
-    except ServiceMissingScopeError:
-        return Finding(feature, "skip", "unknown, since the key lacks the scope to read it")
-    except ServiceNotOfferedError:
-        return Finding(feature, "note", "not offered by this server")
-    except ServiceError as error:
-        return Finding(feature, "FAIL", str(error))
-    plan[feature] = True
-    return Finding(feature, "ok", "included in the plan of the server")
+def _plan(client: ServiceClient) -> tuple[Finding, set[str]]:
+    """Find out which features the plan of the server includes, and the jobs that it excludes."""
+    features: dict[str, list[str]] = {}  # by what is known of them
+    excluded: set[str] = set()
+    for feature, job, ask in (
+        ("variables", "manage variables", client.variables.list),
+        ("projects", "manage projects and folders", client.projects.list),
+    ):
+        try:
+            next(ask(limit=1), None)
+        except errors.ServiceNotLicensedError:
+            excluded.add(job)
+            known = "does not include"
+        except errors.ServiceMissingScopeError:
+            known = "not known, since the key may not list"
+        except errors.ServiceNotOfferedError:
+            known = "not known, since the server does not offer"
+        except errors.ServiceError as error:
+            return Finding("plan", "FAIL", str(error)), excluded
+        else:
+            known = "includes"
+        features.setdefault(known, []).append(feature)
+    text = "; ".join(f"{known} {' and '.join(names)}" for known, names in features.items())
+    return Finding("plan", "ok" if features.keys() == {"includes"} else "note", text), excluded
+
+
+def _job(job: str, version: str | None, scopes: Collection[str] | None) -> Finding | None:
+    """Find out whether server and key permit a job; None if that is not known."""
+    later = {scope: since(scope) for scope in JOBS[job] if version and _numbers(version) < _numbers(since(scope))}
+    offered = [scope for scope in JOBS[job] if scope not in later]
+    if not offered:
+        versions = sorted(set(later.values()), key=_numbers)
+        full = f", and in full from {versions[-1]} on" if len(versions) > 1 else ""
+        return Finding(job, "note", f"not offered before n8n {versions[0]}{full}")
+    notes = [f"{scope} is not offered before n8n {first}" for scope, first in later.items()]
+    if scopes is None:
+        return Finding(job, "note", "; ".join(notes)) if notes else None
+    if missing := [scope for scope in offered if scope not in scopes]:
+        notes.insert(0, f"the key lacks {', '.join(missing)}")
+    elif job in _UNKNOWN:
+        notes.append(_UNKNOWN[job])
+    return Finding(job, "note" if notes else "ok", "; ".join(notes))
 
 
 def _mcp(client: ServiceClient, config: ServiceConfig) -> Finding:
     if config.mcp_api_key is None:
-        return Finding("MCP", "note", "the connection has no mcp_api_key, so no workflow is started through MCP")
+        return Finding("MCP", "note", "not set up: the connection has no mcp_api_key")
     try:
         client.mcp.require_modes()
-    except ServiceError as error:
+    except errors.ServiceError as error:
         return Finding("MCP", "FAIL", str(error))
-    return Finding("MCP", "ok", "the endpoint accepts the key, and can start workflows")
+    return Finding("MCP", "ok", "accepts its key, and can start workflows")
 
 
 def _bridge(client: ServiceClient, config: ServiceConfig) -> Finding:
     try:
         workflow = bridge.find_bridge(bridge.all_bridges(client), bridge.BridgeSecret(config))
-    except ServiceError as error:
-        return Finding("bridge", "skip", f"not known: {error}")
+    except errors.ServiceError as error:
+        return Finding("bridge", "note", f"not known: {error}")
     if workflow is None:
         return Finding("bridge", "note", "not installed for this connection; a task installs it when it is needed")
     version = bridge.version_of(workflow) or 0
@@ -270,10 +240,7 @@ def _open_files() -> Finding:
     if limit == resource.RLIM_INFINITY:
         return Finding("open files", "ok", "no limit for this process")
     waits = max(limit - OTHER_FILES, 0)
-    text = (
-        f"this process may open {limit:,} (ulimit -n), which suffices for {waits:,} deferred waits in a triggerer with "
-        "the same limit: Airflow keeps a file open for each"
-    )
+    text = f"this process may open {limit:,} (ulimit -n); in a triggerer, enough for {waits:,} deferred waits"
     return Finding("open files", "ok" if waits >= USUAL_TRIGGERS else "note", text)
 
 
@@ -283,8 +250,6 @@ def _open_files() -> Finding:
 SHOWN_RUNS = 20
 #: A triggerer without a heartbeat for longer than this has probably died.
 SILENT_SECONDS = 60.0
-OF_ALL = "The waits of all connections, because Airflow stores encrypted which connection a wait uses."
-NO_WAITS = "There are none."
 NO_RUNS = "There are none in the last seven days that you may read."
 
 
@@ -309,12 +274,18 @@ class ConnectionView:
     runs: Sequence[TaskExecution]
     made_at: datetime
     lacks: Sequence[str] = ()
+    is_n8n: bool = False
+
+    @property
+    def title(self) -> str:
+        return f"{'n8n connection' if self.is_n8n else 'Connection'} {self.connection_id}"
 
 
 def waits_table(waits: Sequence[Waits], now: datetime) -> Table:
-    rows = [(wait.triggerer or "none yet", wait.trigger, wait.number, last_heartbeat(wait, now)) for wait in waits]
+    rows = [(wait.triggerer or "none yet", wait.trigger, wait.number, _last_heartbeat(wait, now)) for wait in waits]
     columns = ("triggerer", "trigger", "number", "last heartbeat")
-    return Table("Waits in the triggerers", columns, rows, note=OF_ALL if rows else NO_WAITS)
+    of_all = "The waits of all connections, because Airflow stores encrypted which connection a wait uses."
+    return Table("Waits in the triggerers", columns, rows, note=of_all if rows else "There are none.")
 
 
 def runs_table(runs: Sequence[TaskExecution]) -> Table:
@@ -333,7 +304,7 @@ def runs_table(runs: Sequence[TaskExecution]) -> Table:
     return Table("Latest runs from Airflow", columns, rows, note="" if rows else NO_RUNS)
 
 
-def last_heartbeat(waits: Waits, now: datetime) -> str:
+def _last_heartbeat(waits: Waits, now: datetime) -> str:
     if waits.heartbeat_at is None:
         return ""
     seconds = max(0.0, (now - waits.heartbeat_at).total_seconds())

@@ -13,7 +13,7 @@ from posixpath import dirname
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from airflow_provider_service._core.pages.checkup import NO_RUNS, NO_WAITS, OF_ALL, Verdict, last_heartbeat, verdict
+from airflow_provider_service._core.pages.checkup import NO_RUNS, in_order, verdict, waits_table
 from airflow_provider_service._core.pages.execution_view import SIGNS
 from airflow_provider_service._core.pages.reading import COMPUTING, ExecutionReading
 from airflow_provider_service._core.pages.task_view import follow_seconds
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-    from airflow_provider_service._core.pages.checkup import ConnectionView
+    from airflow_provider_service._core.pages.checkup import ConnectionView, Finding
     from airflow_provider_service._core.pages.drawing import Box, Line
     from airflow_provider_service._core.pages.execution_view import ExecutionView, NodeView
     from airflow_provider_service._core.pages.executions import ExecutionsView
@@ -230,7 +230,7 @@ _STATE_SIGNS = {
     "skipped": "»",
     "removed": "-",
 }
-_GRADES = {"FAIL": ("✕", "failed"), "note": ("!", "note"), "skip": ("?", "not examined"), "ok": ("✓", "ok")}
+_GRADES = {"FAIL": ("✕", "failed"), "note": ("○", "note"), "ok": ("✓", "ok")}
 
 
 def executions_part(view: ExecutionsView, *, airflow: str, problem: str = "") -> Part:
@@ -238,12 +238,13 @@ def executions_part(view: ExecutionsView, *, airflow: str, problem: str = "") ->
 
 
 def connection_part(view: ConnectionView, *, airflow: str) -> Part:
-    notes = {"of_all": OF_ALL, "no_waits": NO_WAITS, "no_runs": NO_RUNS, "last_heartbeat": last_heartbeat}
-    return _part("connection.html.jinja", view=view, verdict=verdict(view.findings), airflow=airflow, **notes)
+    waits = waits_table(view.waits, view.made_at)
+    shown = {"findings": in_order(view.findings), "verdict": verdict(view.findings), "waits": waits, "no_runs": NO_RUNS}
+    return _part("connection.html.jinja", view=view, airflow=airflow, **shown)
 
 
 def connections_part(
-    connections: Sequence[str], verdicts: Mapping[str, Verdict | None], lacks: Sequence[str] = ()
+    connections: Sequence[str], verdicts: Mapping[str, Finding | None], lacks: Sequence[str] = ()
 ) -> Part:
     """Render the list of connections, each with the verdict of its examination, or None if that is not known yet."""
     shown = [(conn_id, quote(conn_id, safe=""), conn_id in verdicts, verdicts.get(conn_id)) for conn_id in connections]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import DAG
 
-from airflow_provider_service._core.pages.checkup import examine, is_healthy
+from airflow_provider_service._core.pages.checkup import examine, verdict
 from airflow_provider_service._core.pages.reading import see
 from airflow_provider_service.client._execution_data import starting_items
 from airflow_provider_service.client.errors import ServiceExecutionFailedError
@@ -201,4 +201,4 @@ def _page(kit: Kit) -> None:
 @feature(PAGE, "page of a connection, and `doctor`")
 def _doctor(kit: Kit) -> None:
     findings = [one for one in examine(kit.config) if one.subject != "MCP" or not kit.service.differs(MCP)]
-    assert is_healthy(findings), findings
+    assert verdict(findings).grade == "ok", findings
