@@ -10,8 +10,11 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cached_property
 from importlib import import_module
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow import __version__ as airflow_version
@@ -92,10 +95,16 @@ _ARGUMENTS = ("service_conn_id", "workflow_id", "workflow_name", "execution_id")
 _known: OrderedDict[tuple[Any, str], dict[str, Any]] = OrderedDict()
 
 
-class Executions(NamedTuple):
+@dataclass(frozen=True)
+class Executions:
     known: list[TaskExecution]
     is_complete: bool  # whether there are no earlier ones
     lacks: tuple[str, ...] = ()
+    number: int = field(init=False, compare=False, default_factory=count().__next__)  # of what is known
+
+    @cached_property
+    def hosts(self) -> frozenset[str]:
+        return frozenset(execution.address.base_url for execution in self.known)
 
 
 class Found(NamedTuple):
@@ -223,26 +232,37 @@ def workflow_names(executions: Iterable[TaskExecution], lacks: list[str]) -> dic
     for execution in executions:
         if execution.workflow_name:
             names.setdefault(execution.workflow, execution.workflow_name)
-    # The latest instance of each task, since tasks of other kinds, such as sensors, do not name the workflow.
+    nameless = (execution for execution in executions if execution.workflow not in names)
+    for execution, name in _rendered("workflow_name", nameless, lacks, "Some names of workflows are not shown"):
+        names.setdefault(execution.workflow, name)
+    return names
+
+
+def connections_of(executions: Iterable[TaskExecution], lacks: list[str]) -> set[str]:
+    """Find the ids of the connections that tasks have used, as far as Airflow has kept their arguments."""
+    return {name for _, name in _rendered("service_conn_id", executions, lacks, "Some links are not shown")}
+
+
+def _rendered(
+    argument: str, executions: Iterable[TaskExecution], lacks: list[str], lacking: str
+) -> list[tuple[TaskExecution, str]]:
+    """Read an argument of the latest instance of each task, since only some kinds of tasks name the workflow."""
     latest: dict[tuple[Workflow, str, str], TaskExecution] = {}
     for execution in executions:
-        if execution.workflow not in names and len(latest) < MAX_NAMES:
+        if len(latest) < MAX_NAMES:
             latest.setdefault((execution.workflow, execution.dag_id, execution.task_id), execution)
     if not latest:
-        return names
+        return []
     arguments: dict[tuple[Any, ...], Any] = {}
-    with _session() as session, _noting(lacks, "Some names of workflows are not shown", session):
+    with _session() as session, _noting(lacks, lacking, session):
         key = [getattr(TaskInstance, name) for name in _KEY]
         keys = [_key(execution) for execution in latest.values()]
         owner = and_(*_owned(RenderedFields, TaskInstance))
         fields = select(*key, RenderedFields.rendered_fields).join(TaskInstance, owner)
         arguments = {tuple(row[:4]): row[4] for row in session.execute(fields.where(tuple_(*key).in_(keys)))}
-    for execution in latest.values():
-        rendered = arguments.get(_key(execution))
-        name = rendered.get("workflow_name") if isinstance(rendered, dict) else None
-        if isinstance(name, str) and name:
-            names.setdefault(execution.workflow, name)
-    return names
+    rendered = ((execution, arguments.get(_key(execution))) for execution in latest.values())
+    values = ((execution, fields.get(argument)) for execution, fields in rendered if isinstance(fields, dict))
+    return [(execution, value) for execution, value in values if isinstance(value, str) and value]
 
 
 def _key(execution: TaskExecution) -> tuple[Any, ...]:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import gzip
-from typing import Annotated, Any
+from typing import Any
 
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from airflow.api_fastapi.core_api.security import requires_access_connection, requires_access_dag
-from fastapi import Depends, FastAPI, Header, HTTPException, Request
-from fastapi.responses import HTMLResponse, Response
+from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
 from airflow_provider_service._airflow import settings
 from airflow_provider_service._core.pages import rendering
 from airflow_provider_service._core.pages.reading import TooManyReadsError
 from airflow_provider_service.plugins import _pages
-from airflow_provider_service.plugins._pages import TaskPages
+from airflow_provider_service.plugins._pages import ListPages, TaskPages
 
-_PART_THAT_CHANGES = "view"
 _UNMAPPED, _LARGEST_NUMBER = "{MAP_INDEX}", 2**31 - 1
 _KEPT = {**_pages.HEADERS, "Cache-Control": "public, max-age=31536000, immutable"}
 _READS_TASKS = Depends(requires_access_dag("GET", DagAccessEntity.TASK_INSTANCE))
@@ -40,7 +38,7 @@ def make_app() -> FastAPI:
         methods=["GET"],
         dependencies=[_READS_TASKS],
     )
-    app.state.executions = _pages.execution_snapshots(workers)
+    app.state.executions = ListPages(workers)
     app.add_api_route("/executions", _pages.executions_page, methods=["GET"])
     for path in ("/dags/{dag_id}/executions", "/dags/{dag_id}/runs/{run_id}/executions"):
         app.add_api_route(path, _pages.executions_page, methods=["GET"], dependencies=[_READS_TASKS])
@@ -66,24 +64,16 @@ async def _task_page(
     run_id: str,
     task_id: str,
     map_index: str,
-    part: str | None = None,
     try_number: str | None = None,
-    if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
     index = -1 if map_index == _UNMAPPED else _number(map_index)
     attempt = None if try_number is None else _number(try_number)
     pages: TaskPages = request.app.state.tasks
     key = (dag_id, run_id, task_id, index, attempt)
-    page = await pages.get(key, request.scope["root_path"], whole=part != _PART_THAT_CHANGES)
+    page = await pages.get(key, request.scope["root_path"], whole=not _pages.is_part(request))
     if page is None:
         raise HTTPException(404)
-    tag = f'"{page.version}"'
-    headers = {**_pages.HEADERS, "ETag": tag, "Vary": "Accept-Encoding"}
-    if part == _PART_THAT_CHANGES and if_none_match in {tag, f"W/{tag}"}:
-        return Response(status_code=304, headers=headers)
-    if "gzip" not in request.headers.get("accept-encoding", ""):
-        return HTMLResponse(await run_in_threadpool(gzip.decompress, page.body), headers=headers)
-    return HTMLResponse(page.body, headers={**headers, "Content-Encoding": "gzip"})
+    return await _pages.answer(request, page)
 
 
 def _number(text: str) -> int:

@@ -6,10 +6,15 @@ Nothing is computed or read in the event loop. Viewers of the same page share ea
 from __future__ import annotations
 
 import asyncio
+import gzip
 import math
-from collections.abc import Collection, Iterable, Iterator
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -24,11 +29,17 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from airflow_provider_service._airflow import settings
-from airflow_provider_service._airflow.connection import KEY_HEADERS
+from airflow_provider_service._airflow.connection import DEFAULT_CONNECTIONS, KEY_HEADERS
 from airflow_provider_service._core.pages import checkup, reading, rendering
 from airflow_provider_service._core.pages.checkup import SHOWN_RUNS, ConnectionView, Finding
-from airflow_provider_service._core.pages.executions import ExecutionsView, Search, SearchError
-from airflow_provider_service._core.pages.reading import ExecutionReading, Snapshots, TooManyReadsError
+from airflow_provider_service._core.pages.executions import ExecutionsView, Search
+from airflow_provider_service._core.pages.reading import (
+    COMPUTING,
+    ExecutionReading,
+    OpenReading,
+    Snapshots,
+    TooManyReadsError,
+)
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.plugins import _airflow_tables
 from airflow_provider_service.plugins._airflow_tables import Executions, Found
@@ -39,6 +50,7 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.pages.executions import TaskExecution
     from airflow_provider_service._core.pages.rendering import Part
     from airflow_provider_service._core.pages.task_view import TaskView
+    from airflow_provider_service.client import ServiceConfig
     from airflow_provider_service.hooks.service import ServiceHook
     from airflow_provider_service.links.service import ExecutionAddress
 
@@ -46,6 +58,8 @@ if TYPE_CHECKING:
 KEEP_PROBLEM_SECONDS = 30.0
 #: Number of lists of executions that are kept, and for how many seconds.
 LISTS, KEEP_LIST_SECONDS = 20, 5.0
+#: Seconds for which a list keeps what the connections are, and that something is not known, and for which it waits.
+KEEP_SERVERS_SECONDS, KEEP_UNKNOWN_SECONDS, WAIT_SECONDS = 60.0, 30.0, 2.0
 #: Seconds for which an examination of a connection is kept, and for which a page waits for one.
 KEEP_CHECKUP_SECONDS, CHECKUP_SECONDS = 30.0, 60.0
 #: Number of connections that the list examines; it shows only the names of the others.
@@ -63,12 +77,14 @@ _LIMITED = (
     f"{_airflow_tables.MAX_EXECUTIONS:,} executions in them; there are earlier ones."
 )
 
+_IN_ENVIRONMENT = "AIRFLOW_CONN_"
+_IS_OURS = re.compile(r"""\s*(n8n:|service:|\{.*"conn_type"\s*:\s*"(n8n|service)")""", re.DOTALL)
+_NEVER = datetime.max.replace(tzinfo=UTC)
+
 T = TypeVar("T")
 
 
-def _readable_executions(
-    request: Request, user: BaseUser, executions: Iterable[TaskExecution]
-) -> Iterator[TaskExecution]:
+def _may_read(request: Request, user: BaseUser) -> Callable[[str], bool]:
     @cache
     def may_read(dag_id: str) -> bool:
         try:
@@ -77,7 +93,7 @@ def _readable_executions(
             return False
         return True
 
-    return (execution for execution in executions if may_read(execution.dag_id))
+    return may_read
 
 
 def _readable_connections(user: BaseUser, ids: list[str]) -> Collection[str]:
@@ -90,11 +106,32 @@ def _readable_connections(user: BaseUser, ids: list[str]) -> Collection[str]:
     return [id_ for id_ in ids if one_by_one(details=ConnectionDetails(conn_id=id_))]
 
 
-def page(request: Request, part: Part, title: str, status: int = 200, *, takes: str = "") -> HTMLResponse:
+def page(request: Request, part: Part, title: str, status: int = 200) -> HTMLResponse:
     """Answer with a page, or only with the part of it that changes, if that is requested."""
-    is_whole = request.query_params.get("part") != "view"
-    html = rendering.page(part, title, request.scope["root_path"], takes=takes) if is_whole else part.html
+    html = part.html if is_part(request) else rendering.page(part, title, request.scope["root_path"])
     return HTMLResponse(html, status, headers=HEADERS)
+
+
+class Packed(NamedTuple):
+    body: bytes
+    version: str
+    status: int = 200
+
+
+def is_part(request: Request) -> bool:
+    """Whether only the part of the page that changes is requested."""
+    return request.query_params.get("part") == "view"
+
+
+async def answer(request: Request, packed: Packed) -> Response:
+    """Answer with what all viewers share; without a body if the browser has it."""
+    tag = f'"{packed.version}"'
+    headers = {**HEADERS, "ETag": tag, "Vary": "Accept-Encoding"}
+    if is_part(request) and request.headers.get("if-none-match") in {tag, f"W/{tag}"}:
+        return Response(status_code=304, headers=headers)
+    if "gzip" not in request.headers.get("accept-encoding", ""):
+        return HTMLResponse(await run_in_threadpool(gzip.decompress, packed.body), packed.status, headers)
+    return HTMLResponse(packed.body, packed.status, {**headers, "Content-Encoding": "gzip"})
 
 
 async def _within(seconds: float | None, future: Future[T]) -> T:
@@ -109,13 +146,12 @@ def _hook_of(service_conn_id: str) -> ServiceHook:
     return ServiceHook(service_conn_id)
 
 
+def _config_of(service_conn_id: str) -> ServiceConfig:
+    return _hook_of(service_conn_id).config
+
+
 #: The ids of DAG, run and task and the map index of a task instance, and the attempt to show; None for the latest.
 TaskKey = tuple[str, str, str, int, int | None]
-
-
-class Packed(NamedTuple):
-    body: bytes
-    version: str
 
 
 class TaskPages:
@@ -156,7 +192,7 @@ class TaskPages:
         conn_id = task.service_conn_id
         if task.state != "failed" or conn_id is None:
             return None
-        check = partial(reading.why_unusable, lambda: _hook_of(conn_id).config)
+        check = partial(reading.why_unusable, partial(_config_of, conn_id))
         try:
             return await _within(reading.READ_SECONDS, self._problems.look(conn_id, lambda _: check(), group=conn_id))
         except (TooManyReadsError, TimeoutError):
@@ -182,43 +218,148 @@ def _packed(found: Found, seen: ExecutionReading | None, root: str, *, whole: bo
     return Packed(rendering.packed(html), part.version)
 
 
-def execution_snapshots(processes: int) -> Snapshots[Executions]:
-    return Snapshots(lambda _: KEEP_LIST_SECONDS, processes=processes, capacity=LISTS)
+class Servers(NamedTuple):
+    """The base URL of each known connection, by its id."""
+
+    known: tuple[tuple[str, str], ...] = ()
+    lacks: tuple[str, ...] = ()
 
 
-async def _executions(request: Request, dag_id: str | None = None, run_id: str | None = None) -> Executions:
-    read = partial(_airflow_tables.executions, dag_id, run_id)
-    lists: Snapshots[Executions] = request.app.state.executions
-    return await _within(None, lists.look((dag_id, run_id), lambda _: read()))
+_UNKNOWN = Servers()
+
+
+class ListPages:
+    """Lists of executions. Viewers who may read the same DAGs share what is read, and the pages."""
+
+    def __init__(self, processes: int) -> None:
+        self._lists = Snapshots[Executions](lambda _: KEEP_LIST_SECONDS, processes=processes, capacity=LISTS)
+        self._servers = Snapshots[Servers](lambda _: KEEP_SERVERS_SECONDS, processes=processes, capacity=LISTS)
+        self._open = Snapshots[OpenReading](lambda _: KEEP_LIST_SECONDS, processes=processes)
+        self._nodes = Snapshots[str](lambda node: math.inf if node else KEEP_UNKNOWN_SECONDS, processes=processes)
+        self._views = Snapshots[ExecutionsView](lambda _: math.inf, capacity=LISTS)
+        self._pages = Snapshots[Packed](lambda _: math.inf)
+
+    async def read(self, dag_id: str | None = None, run_id: str | None = None) -> Executions:
+        read = partial(_airflow_tables.executions, dag_id, run_id)
+        return await _within(None, self._lists.look((dag_id, run_id), lambda _: read()))
+
+    async def get(self, request: Request, user: BaseUser, dag_id: str | None, run_id: str | None) -> Packed:
+        """Get a page, or its part that changes. What a service has not answered in time comes with a later part."""
+        executions, place = await self.read(dag_id, run_id), (dag_id, run_id)
+        search, dags, hosts = await run_in_threadpool(_asked, request, user, executions)
+        until, servers = clock().monotonic() + WAIT_SECONDS, Servers()
+        if executions.known:
+            find = partial(_servers, executions)
+            servers = await self._servers.in_time(until, "servers", (place, executions.hosts), find) or _UNKNOWN
+        ids = [id_ for id_, base_url in servers.known if base_url in hosts][:MAX_EXAMINED]
+        looks = (self._open.in_time(until, id_, id_, partial(_open_at, id_)) for id_ in ids)
+        readings = await asyncio.gather(*looks)
+        of_services = [one for one in readings if one is not None]
+        now = clock().utcnow().replace(second=0, microsecond=0) if hosts else _NEVER
+        seen = (executions.number, servers, *(one.number for one in of_services), search.key, dags, place, now)
+        make = partial(_view, executions, servers, of_services, search, dags, place, now)
+        view = await _within(None, self._views.look(seen, lambda _: make()))
+        places = (self._nodes.in_time(until, one.address.base_url, one, partial(_node, one)) for one in view.waiting)
+        nodes = tuple(await asyncio.gather(*places))
+        is_whole, root = not is_part(request), request.scope["root_path"]
+        is_all = servers is not _UNKNOWN and None not in (*readings, *nodes)
+        draw = partial(_packed_list, view, nodes, root, is_whole=is_whole, is_all=is_all)
+        return await _within(None, self._pages.look((seen, nodes, root, is_whole, is_all), lambda _: draw()))
+
+
+def _asked(request: Request, user: BaseUser, executions: Executions) -> tuple[Search, frozenset[str], frozenset[str]]:
+    """What the user searches, the DAGs that the user may read, and the servers of what may be open in these."""
+    dags = frozenset(filter(_may_read(request, user), {one.dag_id for one in executions.known}))
+    may_be_open = (one for one in executions.known if one.may_be_open and one.dag_id in dags)
+    return Search.of(request.query_params), dags, frozenset(one.address.base_url for one in may_be_open)
+
+
+def _servers(executions: Executions) -> Servers:
+    """Find the connections to the service: those in the database and the environment, and else those of the tasks."""
+    lacks: list[str] = []
+    ids = [DEFAULT_CONNECTIONS[0], *_airflow_tables.connections(list, lacks)]
+    ids += [
+        name.removeprefix(_IN_ENVIRONMENT).lower()
+        for name, text in os.environ.items()
+        if name.startswith(_IN_ENVIRONMENT) and _IS_OURS.match(text)
+    ]
+    known = _base_urls(ids)
+    strange = (one for one in executions.known if one.address.base_url not in known.values())
+    known |= _base_urls(_airflow_tables.connections_of(strange, lacks) - {*ids})
+    return Servers(tuple(known.items()), tuple(lacks))
+
+
+def _base_urls(ids: Iterable[str]) -> dict[str, str]:
+    found = {}
+    for id_ in ids:
+        with suppress(Exception):  # a secrets backend can raise anything
+            found[id_] = _config_of(id_).base_url
+    return found
+
+
+def _open_at(service_conn_id: str) -> OpenReading:
+    return reading.see_open(service_conn_id, partial(_config_of, service_conn_id))
+
+
+def _node(one: TaskExecution) -> str:
+    """Find the node at which an execution waits, if the task provably started it or waits for it."""
+    found = _airflow_tables.find(one.dag_id, one.run_id, one.task_id, one.map_index)
+    if found is None or found.evidence is None or found.address != one.address or not found.task.service_conn_id:
+        return ""
+    config_of, (base_url, _, execution_id) = partial(_config_of, found.task.service_conn_id), one.address
+    seen = reading.see(config_of, execution_id, None, base_url=base_url, show_data=False)
+    if seen.view is None or found.evidence.why_hidden(seen, one.address.workflow_id) is not None:
+        return ""
+    return next((node.name for node in seen.view.nodes if node.state == "waiting"), "")
+
+
+def _view(
+    executions: Executions,
+    servers: Servers,
+    readings: Iterable[OpenReading],
+    search: Search,
+    dags: frozenset[str],
+    place: tuple[str | None, str | None],
+    now: datetime,
+) -> ExecutionsView:
+    listed = {(one.base_url, id_): open_ for one in readings for id_, open_ in one.listed.items()}
+    readable = [
+        one.listed(listed.get((one.address.base_url, one.address.execution_id))) if one.may_be_open else one
+        for one in executions.known
+        if one.dag_id in dags and not search.problem
+    ]
+    lacks = [*executions.lacks, *servers.lacks]
+    dag_id, run_id = place
+    names = _airflow_tables.workflow_names(readable, lacks)
+    view = ExecutionsView(
+        readable,
+        search,
+        now,
+        hosts=frozenset(base_url for _, base_url in servers.known),
+        names=names,
+        place=f"run {run_id}" if run_id is not None else f"DAG {dag_id}" if dag_id is not None else "",
+        limit=_COMPLETE if executions.is_complete else "" if executions.lacks and not executions.known else _LIMITED,
+        lacks=[*lacks, *(one.error for one in readings if one.error is not None)],
+    )
+    with COMPUTING:
+        view.waiting  # noqa: B018 - computed here, and not in the event loop
+    return view
+
+
+def _packed_list(
+    view: ExecutionsView, nodes: Sequence[str | None], root: str, *, is_whole: bool, is_all: bool
+) -> Packed:
+    node_of = dict(zip(view.waiting, nodes, strict=True))
+    part = rendering.executions_part(view, node_of, is_all, airflow=settings.base_path())
+    html = rendering.page(part, "n8n executions", root, takes="zone") if is_whole else part.html
+    return Packed(rendering.packed(html), part.version, 400 if view.search.problem else 200)
 
 
 async def executions_page(
     request: Request, user: GetUserDep, dag_id: str | None = None, run_id: str | None = None
 ) -> Response:
-    executions = await _executions(request, dag_id, run_id)
-    return await run_in_threadpool(_executions_page, request, user, executions, dag_id, run_id)
-
-
-def _executions_page(
-    request: Request, user: BaseUser, executions: Executions, dag_id: str | None, run_id: str | None
-) -> Response:
-    readable = list(_readable_executions(request, user, executions.known))
-    problem = ""
-    try:
-        search = Search.of(request.query_params)
-    except SearchError as error:
-        search, readable, problem = Search(dict(request.query_params)), [], str(error)
-    lacks = list(executions.lacks)
-    view = ExecutionsView(
-        readable,
-        search,
-        names=_airflow_tables.workflow_names(readable, lacks),
-        place=f"run {run_id}" if run_id is not None else f"DAG {dag_id}" if dag_id is not None else "",
-        limit=_COMPLETE if executions.is_complete else "" if executions.lacks and not executions.known else _LIMITED,
-        lacks=lacks,
-    )
-    part = rendering.executions_part(view, airflow=settings.base_path(), problem=problem)
-    return page(request, part, "n8n executions", 400 if problem else 200, takes="zone")
+    pages: ListPages = request.app.state.executions
+    return await answer(request, await pages.get(request, user, dag_id, run_id))
 
 
 class Checkup(NamedTuple):
@@ -274,7 +415,8 @@ async def connection_page(request: Request, connection_id: str, user: GetUserDep
         result = Checkup([Finding("service", "FAIL", "the service has not answered yet; reload the page")])
     if result.conn_id not in (None, connection_id):
         return RedirectResponse(quote(result.conn_id, safe=""))  # whose own page asks who may read it
-    executions = Executions([], is_complete=True) if result.base_url is None else await _executions(request)
+    pages: ListPages = request.app.state.executions
+    executions = Executions([], is_complete=True) if result.base_url is None else await pages.read()
     return await run_in_threadpool(_connection_page, request, user, connection_id, result, executions)
 
 
@@ -282,13 +424,13 @@ def _connection_page(
     request: Request, user: BaseUser, connection_id: str, result: Checkup, executions: Executions
 ) -> Response:
     runs = () if result.base_url is None else _airflow_tables.latest_runs(executions.known, result.base_url)
-    lacks = list(executions.lacks)
+    may_read, lacks = _may_read(request, user), list(executions.lacks)
     view = ConnectionView(
         connection_id,
         result.findings,
         result.base_url,
         waits=_airflow_tables.waits(lacks),
-        runs=list(islice(_readable_executions(request, user, runs), SHOWN_RUNS)),
+        runs=list(islice((run for run in runs if may_read(run.dag_id)), SHOWN_RUNS)),
         made_at=clock().utcnow(),
         lacks=lacks,
         is_n8n=result.is_n8n,

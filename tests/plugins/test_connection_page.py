@@ -226,7 +226,7 @@ def started(waiting_task, start, simulator, pages_state):
     from airflow_provider_service.plugins import _pages
     from tests.airflow_tables import xcoms
 
-    pages_state.executions = _pages.execution_snapshots(1)  # nothing that was read for other tests
+    pages_state.executions = _pages.ListPages(1)  # nothing that was read for other tests
     workflow_id, execution_id = start("waits")
     path = waiting_task(simulator.base_url, workflow_id, execution_id)
     waiting_task("https://elsewhere.example.com", "w", "987654")

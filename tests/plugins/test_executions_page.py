@@ -32,10 +32,13 @@ def reader(browser_of: Callable[..., Any], app: Any) -> Any:
 
 
 @pytest.fixture
-def app(airflow_app: Any) -> Any:
-    """The application of the pages, which remembers nothing of other tests."""
+def app(airflow_app: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The application of the pages, which remembers nothing of other tests, and has time to read everything."""
+    from airflow_provider_service.plugins import _pages
     from airflow_provider_service.plugins._app import make_app
 
+    monkeypatch.setattr(_pages, "WAIT_SECONDS", 60.0)
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP", "service://:key@service.example.com")
     return make_app()
 
 
@@ -58,9 +61,10 @@ def put(put_task: Callable[..., str]) -> Callable[..., str]:
         name: str | None = None,
         server: str = SERVER,
         told: Any = _AS_IT_WAS,
+        execution_id: str | None = None,
         **more: Any,
     ) -> str:
-        execution_id = uuid.uuid4().hex
+        execution_id = execution_id or uuid.uuid4().hex
         url = f"{server}/workflow/{workflow_id}/executions/{execution_id}"
         links: dict[str, Any] = {"_link_ServiceExecutionLink": url}
         ended = None if seconds is None else began + timedelta(seconds=seconds)
@@ -69,6 +73,7 @@ def put(put_task: Callable[..., str]) -> Callable[..., str]:
         if told is not None:
             links[EXECUTION_KEY] = {"execution_id": execution_id, **told} if isinstance(told, dict) else told
         fields = None if name is None else {"workflow_name": name}
+        fields = more.pop("fields", fields)
         task_id = put_task(state, links=links, fields=fields, **more).split("/")[-2]
         of_task = {"start_date": began - LONGER, "end_date": None if ended is None else ended + LONGER}
         with create_session() as session:
@@ -182,8 +187,8 @@ def test_a_duration_stands_beside_what_is_usual(reader, put):
     assert "usually 42 s, 40 s to 5 min" in longer
     assert "usually" in running
     assert "data-since" in running
-    for row in (running, usual):
-        assert "longer than usual" not in row
+    assert "longer than usual" in running
+    assert "longer than usual" not in usual
 
 
 def test_what_takes_longer_or_shorter_than_usual_is_marked_with_a_sign(reader, put):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from functools import cache, cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cache, cached_property, partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Number of executions on one page, and of days in a plot.
 SHOWN, DAYS = 50, 14
+#: Maximum number of waiting executions on a page that are read for the node at which they wait.
+MAX_NODES = 20
 #: Number of workflows to compare.
 LARGEST = 5
 #: Number of executions that define a workflow's usual duration, and the minimum to mark others as unusual.
@@ -31,6 +34,19 @@ EARLIEST = datetime(2019, 1, 1, tzinfo=UTC)
 # States in which Airflow has not finished with an attempt.
 _UNDER_WAY = frozenset({None, "scheduled", "queued", "running", "deferred", "restarting", "up_for_reschedule"})
 _FAILED = frozenset({"failed", "upstream_failed", "up_for_retry"})
+# States in which Airflow does nothing more about the execution of a task.
+_GIVEN_UP = frozenset({"failed", "upstream_failed", "skipped", "removed"})
+#: The states of executions that can be searched for; the service lists the first three.
+EXECUTION_STATES = {
+    "running": "running",
+    "waiting": "waiting",
+    "queued": "queued",
+    "left": "runs although its task has failed",
+    "longer": "longer than usual",
+}
+#: By what the list can be sorted, with what comes first at the first click: ``-`` for the largest.
+_ORDERS = {"state": "", "workflow": "", "start": "-", "duration": "-"}
+_FIELDS = ("state", "execution", "workflow", "dag", "from", "to", "zone", "sort")
 
 # They are read from many files.
 _zones = cache(available_timezones)
@@ -38,11 +54,22 @@ _zones = cache(available_timezones)
 Workflow = tuple[str, str]
 
 
+class OpenExecution(NamedTuple):
+    """An execution that the service lists as running, waiting or queued."""
+
+    workflow_id: str | None
+    status: str
+    started_at: datetime | None
+    waits_since: datetime | None = None
+    waits_until: datetime | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class TaskExecution:
     """The execution that a task instance runs, retries or waits for, or the last one that it did.
 
     Its start, its end and its workflow's name are known only if the task has told; ``known_at`` is when it got the id.
+    ``open`` is what the service says of it, if it lists it as open.
     """
 
     dag_id: str
@@ -55,6 +82,7 @@ class TaskExecution:
     started_at: datetime | None = None
     stopped_at: datetime | None = None
     workflow_name: str = ""
+    open: OpenExecution | None = None
 
     def told(self, pushed: object) -> TaskExecution:
         """Add what an XCom of the task tells about this execution. Whoever may write XComs may have written it."""
@@ -69,6 +97,12 @@ class TaskExecution:
             stopped_at=stopped if is_in_order else None,
             workflow_name=name.strip()[:MAX_NAME_CHARS] if isinstance(name, str) else "",
         )
+
+    def listed(self, listed: OpenExecution | None) -> TaskExecution:
+        """Add what the service lists under its id, unless that is of another workflow than the link says."""
+        if listed is None or listed.workflow_id != self.address.workflow_id:
+            return self
+        return replace(self, open=listed, started_at=listed.started_at or self.started_at, stopped_at=None)
 
     @property
     def workflow(self) -> Workflow:
@@ -110,10 +144,23 @@ class TaskExecution:
         return self.state in _UNDER_WAY
 
     @property
-    def seconds(self) -> float | None:
-        if self.started_at is None or self.stopped_at is None:
-            return None
-        return (self.stopped_at - self.started_at).total_seconds()
+    def may_be_open(self) -> bool:
+        """Whether the execution may not have ended, as far as the task tells."""
+        return self.stopped_at is None or self.state != "success"
+
+    @property
+    def is_open(self) -> bool:
+        return self.open is not None or (self.is_under_way and self.stopped_at is None)
+
+    @property
+    def is_left(self) -> bool:
+        """Whether it goes on although its task has failed."""
+        return self.open is not None and self.state in _GIVEN_UP
+
+    def seconds(self, now: datetime) -> float | None:
+        """How long it has taken, or so far if it is open."""
+        until = now if self.is_open else self.stopped_at
+        return None if self.started_at is None or until is None else (until - self.started_at).total_seconds()
 
     @property
     def outcome(self) -> str:
@@ -132,43 +179,49 @@ def _told_moment(text: object) -> datetime | None:
         return None
 
 
-class SearchError(ValueError):
-    """The search is invalid."""
-
-
 @dataclass(frozen=True)
 class Search:
-    """A search by the reader, whose zone is also that of the days in the plot; an empty text finds everything."""
+    """A search by the reader, whose zone is also that of the days in the plot; an empty text finds everything.
+
+    ``problem`` says why the search is invalid and finds nothing.
+    """
 
     form: Mapping[str, str] = field(default_factory=dict)
-    state: str = ""
-    workflow: str = ""
-    dag: str = ""
     since: datetime | None = None
     until: datetime | None = None
     zone: tzinfo = UTC
     page: int = 1
+    problem: str = ""
 
     @classmethod
-    def of(cls, form: Mapping[str, str]) -> Search:
+    def of(cls, given: Mapping[str, str]) -> Search:
+        form = {name: given[name] for name in _FIELDS if given.get(name)}
+        for name, known in (("execution", EXECUTION_STATES), ("sort", [*_ORDERS, *map("-{}".format, _ORDERS)])):
+            if form.get(name) not in known:
+                form.pop(name, None)
         zone = ZoneInfo(form["zone"]) if form.get("zone") in _zones() else UTC
-        page = form.get("page", "1")
-        return cls(
-            form={name: form[name] for name in ("state", "workflow", "dag", "from", "to", "zone") if form.get(name)},
-            state=form.get("state", ""),
-            workflow=form.get("workflow", "").strip().casefold(),
-            dag=form.get("dag", "").strip().casefold(),
-            since=_moment(form, "from", zone),
-            until=_moment(form, "to", zone),
-            zone=zone,
-            page=int(page) if page.isascii() and page.isdecimal() and len(page) < 10 else 1,
-        )
+        page = given.get("page", "1")
+        number = int(page) if page.isascii() and page.isdecimal() and len(page) < 10 else 1
+        try:
+            since, until = (_moment(form, name, zone) for name in ("from", "to"))
+        except ValueError as error:
+            return cls(form, zone=zone, problem=str(error))
+        return cls(form, since, until, zone, number)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return (*self.form.items(), self.page)
+
+    @property
+    def sort(self) -> str:
+        return self.form.get("sort", "-start")
 
     def finds(self, execution: TaskExecution, workflow_name: str) -> bool:
+        workflow, dag = (self.form.get(name, "").strip().casefold() for name in ("workflow", "dag"))
         return (
-            self.state in {"", str(execution.state).lower()}
-            and (self.workflow in workflow_name.casefold() or self.workflow in execution.address.workflow_id.casefold())
-            and self.dag in execution.dag_id.casefold()
+            self.form.get("state", "") in {"", str(execution.state).lower()}
+            and (workflow in workflow_name.casefold() or workflow in execution.address.workflow_id.casefold())
+            and dag in execution.dag_id.casefold()
             and (self.since is None or self.since <= execution.began_at)
             and (self.until is None or execution.began_at <= self.until)
         )
@@ -176,6 +229,23 @@ class Search:
     def address(self, **changed: str | int) -> str:
         """Return the address of the same search with other values of some fields, relative to the page."""
         return f"?{urlencode({**self.form, **changed})}"
+
+    @property
+    def link(self) -> str:
+        """Its address with moments that mean the same in each zone."""
+        moments = {"from": self.since, "to": self.until}
+        return self.address(**{name: moment.isoformat() for name, moment in moments.items() if moment})
+
+    def local(self, name: str) -> str:
+        """A moment as its field takes it."""
+        moment = self.since if name == "from" else self.until
+        return self.form.get(name, "") if moment is None else f"{moment.astimezone(self.zone):%Y-%m-%dT%H:%M}"
+
+    def order(self, name: str) -> tuple[str, str]:
+        """Return how a column is sorted now, in the word of ``aria-sort``, and the address that sorts it."""
+        now = {name: "ascending", f"-{name}": "descending"}.get(self.sort, "")
+        upwards = {"ascending": "-", "descending": ""}.get(now, _ORDERS[name])
+        return now, self.address(sort=upwards + name)
 
 
 def _moment(form: Mapping[str, str], name: str, zone: tzinfo) -> datetime | None:
@@ -187,7 +257,7 @@ def _moment(form: Mapping[str, str], name: str, zone: tzinfo) -> datetime | None
         return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
     except (ValueError, OverflowError):
         message = f"the field {name!r} must be a date and time such as 2026-05-04T03:02, not {text[:40]!r}"
-        raise SearchError(f"{message}. Nothing was searched.") from None
+        raise ValueError(f"{message}. Nothing was searched.") from None
 
 
 class Usual(NamedTuple):
@@ -228,12 +298,14 @@ class Day(NamedTuple):
 
 @dataclass(frozen=True)
 class ExecutionsView:
-    """``readable`` is all that the user may read, the latest first; ``place`` the DAG or run of the page, if any;
-    ``limit`` and ``lacks`` say in sentences what period it covers, and what could not be read of Airflow's database.
+    """``readable`` is all that the user may read; ``hosts`` are those of known connections; ``place`` is the DAG or run
+    of the page, if any; ``limit`` and ``lacks`` say in sentences what period it covers, and what could not be read.
     """
 
     readable: Sequence[TaskExecution]
     search: Search
+    now: datetime
+    hosts: Collection[str] = ()
     names: Mapping[Workflow, str] = field(default_factory=dict)
     place: str = ""
     limit: str = ""
@@ -245,7 +317,38 @@ class ExecutionsView:
 
     @cached_property
     def found(self) -> list[TaskExecution]:
-        return [execution for execution in self.readable if self.search.finds(execution, self.name_of(execution))]
+        found = [one for one in self.readable if self.search.finds(one, self.name_of(one)) and self._has_state(one)]
+        found.sort(key=lambda one: one.began_at, reverse=True)
+        rank = partial(self._rank, self.search.sort.removeprefix("-"))
+        unknown = [one for one in found if rank(one) is None]
+        known = [one for one in found if rank(one) is not None]
+        return sorted(known, key=rank, reverse=self.search.sort.startswith("-")) + unknown
+
+    def _rank(self, column: str, one: TaskExecution) -> Any:
+        if column == "state":
+            return str(one.state), "" if one.open is None else one.open.status
+        if column == "workflow":
+            return (self.name_of(one) or one.address.workflow_id).casefold()
+        return one.seconds(self.now) if column == "duration" else one.began_at
+
+    def _has_state(self, one: TaskExecution) -> bool:
+        chosen = self.search.form.get("execution")
+        if chosen == "longer":
+            return self.verdict(one) == EXECUTION_STATES["longer"]
+        if chosen == "left":
+            return one.is_left
+        return chosen is None or (one.open is not None and one.open.status == chosen)
+
+    def verdict(self, one: TaskExecution) -> str:
+        """Whether it took longer or shorter than usual, or takes longer; empty if not, or if that is unknown."""
+        usual, seconds = self.usual.get(one.workflow), one.seconds(self.now)
+        verdict = "" if usual is None or seconds is None else usual.verdict(seconds)
+        return "" if one.is_open and verdict.startswith("shorter") else verdict
+
+    @property
+    def left(self) -> int:
+        """The number of executions that go on although their task has failed, regardless of the search."""
+        return sum(one.is_left for one in self.readable)
 
     @property
     def pages(self) -> int:
@@ -261,9 +364,16 @@ class ExecutionsView:
     def shown(self) -> Sequence[TaskExecution]:
         return self.found[(self.page - 1) * SHOWN : self.page * SHOWN]
 
+    @cached_property
+    def waiting(self) -> Sequence[TaskExecution]:
+        """Those of which the page shows the node at which they wait."""
+        waiting = (one for one in self.shown if one.open is not None and one.open.status == "waiting")
+        return list(islice(waiting, MAX_NODES))
+
     @property
     def states(self) -> list[str]:
-        return sorted({str(execution.state).lower() for execution in self.readable} | {self.search.state} - {""})
+        chosen = {self.search.form.get("state", "")} - {""}
+        return sorted({str(execution.state).lower() for execution in self.readable} | chosen)
 
     @property
     def workflows(self) -> list[str]:
@@ -286,8 +396,9 @@ class ExecutionsView:
         """The usual duration of each workflow, regardless of the search."""
         durations: dict[Workflow, list[float]] = {}
         for execution in self.readable:
-            if execution.outcome == "succeeded" and execution.seconds is not None:
-                durations.setdefault(execution.workflow, []).append(execution.seconds)
+            seconds = execution.seconds(self.now)
+            if execution.outcome == "succeeded" and seconds is not None and not execution.is_open:
+                durations.setdefault(execution.workflow, []).append(seconds)
         return {workflow: Usual.of(seconds[:USUAL_OF]) for workflow, seconds in durations.items()}
 
     @property
@@ -307,11 +418,11 @@ class ExecutionsView:
         for execution in self.found:
             by_date.setdefault(execution.began_at.astimezone(self.search.zone).date(), []).append(execution)
         dates = [max(by_date) - timedelta(days=before) for before in reversed(range(DAYS))]
-        return [_day(on, by_date.get(on, [])) for on in dates]
+        return [self._day(on, by_date.get(on, [])) for on in dates]
 
-
-def _day(on: date, executions: Sequence[TaskExecution]) -> Day:
-    outcomes = Counter(execution.outcome for execution in executions)
-    seconds = [execution.seconds for execution in executions if execution.seconds is not None]
-    usual = Usual.of(seconds) if seconds else None
-    return Day(on, outcomes["succeeded"], outcomes["failed"], outcomes["other"], usual)
+    def _day(self, on: date, executions: Sequence[TaskExecution]) -> Day:
+        outcomes = Counter(execution.outcome for execution in executions)
+        durations = (one.seconds(self.now) for one in executions if not one.is_open)
+        seconds = [taken for taken in durations if taken is not None]
+        usual = Usual.of(seconds) if seconds else None
+        return Day(on, outcomes["succeeded"], outcomes["failed"], outcomes["other"], usual)

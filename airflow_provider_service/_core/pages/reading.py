@@ -6,13 +6,15 @@ service and the API server no more than one does.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import queue
 import threading
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from airflow_provider_service._core.daemon_threads import DaemonPool, in_background
 from airflow_provider_service._core.pages.execution_view import ExecutionView, OutputOf, view_of
+from airflow_provider_service._core.pages.executions import EARLIEST, OpenExecution
 from airflow_provider_service._core.runs.output import MAX_SHOWN_MIB, read_small
 from airflow_provider_service._core.runs.searching import (
     KEY_IN_HEADERS,
@@ -30,6 +33,7 @@ from airflow_provider_service._core.runs.searching import (
 )
 from airflow_provider_service._core.runs.start_methods.mcp import KEY_IN_FORM
 from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client._constraints import ACTIVE_STATUSES
 from airflow_provider_service.client._execution_data import output_of, parent_execution_id, read_state, starting_items
 from airflow_provider_service.client._http.redaction import HIDDEN, TOKENS, redacted
 from airflow_provider_service.client.errors import (
@@ -75,6 +79,8 @@ class TooManyReadsError(Exception):
 class Snapshots(Generic[T]):
     """Caches the last result of each read. Safe to use from several threads and event loops.
 
+    A value that equals the last one is the last one, so that what is made of it need not be made again.
+
     :param keep: returns the seconds for which a value stays valid, at least; longer if a read is costly.
     :param processes: number of processes that read the same things, each with its own snapshots; the least pause is
         that many times as long, so that together they read no more often.
@@ -106,6 +112,16 @@ class Snapshots(Generic[T]):
             while len(self._entries) > self._capacity:
                 self._entries.popitem(last=False)
         return fresh.reading
+
+    async def in_time(self, until: float, group: Hashable, key: Hashable, read: Callable[[], T]) -> T | None:
+        """Wait for the latest value until a time of the clock; then return what was known before, if anything was."""
+        with suppress(TimeoutError, TooManyReadsError):
+            found = self.look(key, lambda _: read(), group)
+            if found.done():
+                return found.result()
+            return await clock().wait_for(asyncio.wrap_future(found), until - clock().monotonic())
+        with self._lock:
+            return _value_of(self._entries.get(key))
 
     def _begin(self, read: Callable[[], T], group: Hashable) -> Future[T]:
         if group is None:
@@ -139,7 +155,8 @@ class Snapshots(Generic[T]):
     def _read(read: Callable[[T | None], T], entry: _Entry[T]) -> T:
         began = time.thread_time()
         try:
-            return read(entry.last)
+            value = read(entry.last)
+            return entry.last if value == entry.last and entry.last is not None else value
         finally:
             entry.cost = time.thread_time() - began
 
@@ -156,6 +173,8 @@ def _value_of(entry: _Entry[T] | None) -> T | None:
 READ_SECONDS = 10.0
 #: Seconds for which the last state of an ended execution is kept, which hardly changes.
 KEEP_ENDED_SECONDS = 60.0
+#: Maximum number of executions that a page lists in each state in which they are open.
+MAX_OPEN = 1_000
 #: Maximum number of items of a node, and of characters, to show if data may be shown.
 MAX_ITEMS, MAX_OUTPUT_CHARS = 3, 2_000
 
@@ -244,6 +263,39 @@ def see(
     if last.is_large and last.view is not None and view.drawing is None:
         view = replace(view, drawing=last.view.drawing)
     return ExecutionReading(base_url, view, call, is_large=last.is_large, data_error=data_error)
+
+
+@dataclass(frozen=True)
+class OpenReading:
+    """What a service lists as open, by the id of the execution; ``error`` says why that is not known."""
+
+    base_url: str = ""
+    listed: Mapping[str, OpenExecution] = field(default_factory=dict)
+    error: str | None = None
+    number: int = field(init=False, compare=False, default_factory=count().__next__)  # of what is listed
+
+
+def see_open(service_conn_id: str, config_of: Callable[[], ServiceConfig]) -> OpenReading:
+    from airflow_provider_service.client import ServiceClient
+
+    listed = {}
+    try:
+        config = config_of()
+        with ServiceClient(config.one_try(timeout=min(config.timeout, READ_SECONDS))) as client:
+            for status in ACTIVE_STATUSES:
+                for one in client.executions.list(status=status, limit=MAX_OPEN):
+                    listed[one.id] = _open(one)
+    except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything
+        why = f"Which executions are open is not known from the connection {service_conn_id!r}: {error_text(error)}."
+        return OpenReading(error=why)
+    return OpenReading(config.base_url, listed)
+
+
+def _open(one: Execution) -> OpenExecution:
+    began = one.started_at if one.started_at is not None and one.started_at > EARLIEST else None
+    if one.status != "waiting":
+        return OpenExecution(one.workflow_id, "queued" if one.status == "new" else str(one.status), began)
+    return OpenExecution(one.workflow_id, "waiting", began, one.stopped_at, one.wait_till)
 
 
 def why_unusable(config_of: Callable[[], ServiceConfig]) -> str | None:

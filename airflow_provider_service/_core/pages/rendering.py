@@ -15,8 +15,9 @@ from urllib.parse import quote
 
 from airflow_provider_service._core.pages.checkup import NO_RUNS, in_order, verdict, waits_table
 from airflow_provider_service._core.pages.execution_view import SIGNS
+from airflow_provider_service._core.pages.executions import EXECUTION_STATES
 from airflow_provider_service._core.pages.reading import COMPUTING, ExecutionReading
-from airflow_provider_service._core.pages.task_view import follow_seconds
+from airflow_provider_service._core.pages.task_view import RUNNING_SECONDS, SLEEPING_SECONDS, follow_seconds
 from airflow_provider_service._core.reports.report import Link, template_environment
 from airflow_provider_service.links.service import execution_url
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.pages.checkup import ConnectionView, Finding
     from airflow_provider_service._core.pages.drawing import Box, Line
     from airflow_provider_service._core.pages.execution_view import ExecutionView, NodeView
-    from airflow_provider_service._core.pages.executions import ExecutionsView
+    from airflow_provider_service._core.pages.executions import ExecutionsView, TaskExecution
     from airflow_provider_service._core.pages.task_view import TaskView
     from airflow_provider_service.client._execution_data import SubExecution
 
@@ -233,8 +234,13 @@ _STATE_SIGNS = {
 _GRADES = {"FAIL": ("✕", "failed"), "note": ("○", "note"), "ok": ("✓", "ok")}
 
 
-def executions_part(view: ExecutionsView, *, airflow: str, problem: str = "") -> Part:
-    return _part("executions.html.jinja", view=view, airflow=airflow, problem=problem)
+def executions_part(
+    view: ExecutionsView, nodes: Mapping[TaskExecution, str | None], is_all: bool, *, airflow: str
+) -> Part:
+    """``nodes`` are those at which executions wait; ``is_all`` is whether everything is known that is asked for."""
+    is_open = any(execution.is_open for execution in view.shown)
+    follow = RUNNING_SECONDS if not is_all else SLEEPING_SECONDS if is_open else None
+    return _part("executions.html.jinja", view=view, nodes=nodes, follow=follow, is_all=is_all, airflow=airflow)
 
 
 def connection_part(view: ConnectionView, *, airflow: str) -> Part:
@@ -254,6 +260,7 @@ def connections_part(
 
 def _part(template: str, **values: object) -> Part:
     signs = {"state_signs": _STATE_SIGNS, "grades": _GRADES, "state_label": state_label}
+    signs["execution_states"] = EXECUTION_STATES
     return rendered_part(template, **signs, **values)
 
 
