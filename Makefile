@@ -119,7 +119,7 @@ bench-pages: stack-wheel ## measure what the pages in Airflow weigh, how soon th
 bench-viewers: $(READY) ## measure what 50 viewers of the largest execution cost Airflow's own requests; about 6 minutes
 	$(BIN)/python -m bench.viewers
 
-docs: site ## build the documentation site into .site/html; warnings, dead links and code that no test runs are errors
+docs: site ## build the documentation site into .site/html; warnings, dead links, wrong searches and code that no test runs are errors
 	$(BIN)/python -m pytest tests/docs
 
 pictures: $(STACK)/.ready ## make the screenshots in docs/images again, and those with which test-stack compares, of the pages as they are now

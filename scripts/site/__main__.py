@@ -1,4 +1,4 @@
-"""Build the documentation site into ``.site/html``; any warning, dead link or asset of another host is an error."""
+"""Build the documentation site into ``.site/html``; warnings and whatever scripts.site.check finds are errors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Read the built pages: every address leads to a page and an anchor, the search finds all pages, and nothing is loaded
-from another host."""
+"""Read the built pages: every address leads to a page and an anchor, the search finds all pages and shows first what it
+should, and nothing is loaded from another host."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def wrong_searches(folder: Path, expected: dict[str, str]) -> Iterator[str]:
     """The searches that show another page first than they should, by the site's own search."""
     command = [Path(sys.prefix, "bin", "node"), Path(__file__).with_name("searches.js"), folder, *expected]
     found = json.loads(subprocess.check_output(command, text=True))
-    for (search, page), (first, *_) in zip(expected.items(), found, strict=True):
+    for (search, page), first in zip(expected.items(), found, strict=True):
         if first != page:
             yield f'the search for "{search}" shows {first} first, and not {page}'
 

@@ -1,4 +1,4 @@
-// Run by Node with a built site and searches; prints the pages that its search page shows for each, the first one first.
+// Run by Node with a built site and searches: prints the page that its search page shows first for each.
 const fs = require("fs");
 const vm = require("vm");
 
@@ -10,7 +10,8 @@ const page = vm.createContext({
   _ready: () => {},
 });
 page.window = page;
-const scripts = fs.readFileSync(`${site}/search.html`, "utf8").matchAll(/src="([^"?]*(?:searchtools|language_data|searchindex)\.js)/g);
+const html = fs.readFileSync(`${site}/search.html`, "utf8");
+const scripts = html.matchAll(/src="([^"?]*(?:searchtools|language_data|searchindex)\.js)/g);
 for (const [, file] of scripts) vm.runInContext(fs.readFileSync(`${site}/${file}`, "utf8"), page);
-const search = vm.runInContext("(text) => Search._performSearch(...Search._parseQuery(text))", page);
-console.log(JSON.stringify(searches.map((text) => search(text).reverse().map(([name]) => name))));
+const found = vm.runInContext("(search) => Search._performSearch(...Search._parseQuery(search))", page); // the last is best
+console.log(JSON.stringify(searches.map((search) => found(search).at(-1)?.[0] ?? "nothing")));

@@ -1,3 +1,4 @@
 const dark = document.body.dataset.theme === "dark"
   || (document.body.dataset.theme !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
-mermaid.initialize({ startOnLoad: true, theme: dark ? "dark" : "neutral" });
+const legible = { edgeLabelBackground: "#222", noteBkgColor: "#222", noteTextColor: "#ccc" };
+mermaid.initialize({ startOnLoad: true, theme: dark ? "dark" : "neutral", themeVariables: dark ? legible : {} });
