@@ -155,11 +155,20 @@ def test_the_password_of_another_type_of_connection_is_not_sent_to_its_host(brow
     assert not simulator.requests
 
 
-def test_a_missing_connection_is_reported(browser_of, simulator):
-    answer = browser_of("ADMIN").get("/service-pages/connections/no_such_connection")
+def test_a_missing_connection_is_reported_until_it_is_added(browser_of, simulator, monkeypatch):
+    from airflow_provider_service.plugins._pages import KEEP_CHECKUP_SECONDS
+
+    browser, path = browser_of("ADMIN"), "/service-pages/connections/added_later"
+    with using(SetClock()) as clock:
+        answer = browser.get(path)
+        monkeypatch.setenv("AIRFLOW_CONN_ADDED_LATER", simulator.connection_json())
+        clock.advance(KEEP_CHECKUP_SECONDS - 1)
+        added = browser.get(path).text
 
     assert answer.status_code == 200
-    assert "cannot be used: Airflow has no such connection" in answer.text
+    assert "1 check failed: connection. The rest was not examined." in answer.text
+    assert "'added_later' cannot be used: Airflow has no such connection" in html.unescape(answer.text)
+    assert "Ready for" in added
 
 
 def test_a_connection_that_too_many_pages_wait_for_is_not_said_to_be_unusable(browser_of, pages_state, simulator):
