@@ -1,8 +1,10 @@
-"""Measure what 50 viewers of the largest execution that a page shows cost Airflow's own requests.
+"""Measure what 50 viewers of the largest execution, and of the longest list, cost Airflow's own requests.
 
 ``python -m bench.viewers`` starts Airflow's API server with one process, and a service with an execution that is just
-below the limit and changes with every read. One client asks Airflow for task instances without a pause, in windows
-without viewers and with them, which take turns. It takes about six minutes, and prints a table for docs/benchmarks.md.
+below the limit, and with lists of open executions; both change with every read. One client asks Airflow for task
+instances without a pause, in windows without viewers, with those of the execution's tab, with those of the list of
+2,000 executions, and with both, which take turns. It takes about eleven minutes, and prints a table for
+docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing.queues import Queue
 from pathlib import Path
@@ -30,6 +33,8 @@ from airflow_provider_service._core.pages.drawing import MAX_LINES, MAX_NODES
 from bench.measuring import spread
 from scripts.dag_runner import prepare_home, run_dag
 
+#: The most that a list shows, which is in a module that imports Airflow, and that needs its home before.
+MAX_EXECUTIONS = 2_000
 ROOT = Path(__file__).resolve().parent.parent
 WAITS = ROOT / "tests" / "dags" / "waits" / "waits.py"
 MODES = ("poke", "reschedule", "deferrable")
@@ -38,6 +43,10 @@ ROUNDS, SETTLING_SECONDS, SECONDS = 7, 8.0, 15.0
 RUNS_OF_A_NODE = 60
 SPAWN = multiprocessing.get_context("spawn")
 TABLE = "| viewers | own requests a second | seconds for one, median | the slowest | % of a core of the server |"
+#: What is viewed, by the names of the pages.
+VIEWED = {"none": (), "50 of the tab": ("tab",), "50 of the list": ("list",), "50 of each": ("tab", "list")}
+#: The numbers of the latest executions of the list, which the service lists as running.
+OPEN, LISTED_DAGS, WORKFLOWS = 200, 10, 20
 
 
 class Seen(NamedTuple):
@@ -57,40 +66,97 @@ def main() -> None:
         state, _ = run_dag(WAITS, dict.fromkeys(MODES, "7"))
         if state != "success":
             raise RuntimeError("the sensors did not see the execution")
+        fill_list(service)
         with _api_server(Path(folder)) as (process, base_url, token):
             _measure(process, base_url, token, _run_id())
 
 
+def fill_list(service: str, executions: int = MAX_EXECUTIONS) -> None:
+    """Put tasks of ten DAGs into Airflow's database, the latest of which have executions that are open."""
+    from airflow.models.dag import DagModel
+    from airflow.models.dagbundle import DagBundleModel
+    from airflow.models.dagrun import DagRun
+    from airflow.models.taskinstance import TaskInstance
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    from airflow_provider_service._airflow.attempts import EXECUTION_KEY
+    from tests.airflow_tables import ATTEMPTS_ARE_INSTANCES, key_in, new_id, xcoms
+
+    now = datetime.now(UTC)
+    with create_session() as session:
+        session.add(DagBundleModel(name="listed"))
+        session.flush()
+        more = {"timetable_type": "x"} if hasattr(DagModel, "timetable_type") else {}
+        for dag in range(LISTED_DAGS):
+            session.add(DagModel(dag_id=f"listed_{dag}", bundle_name="listed", is_paused=True, is_stale=False, **more))
+    for number in range(executions):
+        dag_id, run_id, workflow = f"listed_{number % LISTED_DAGS}", f"run_{number}", f"w{number % WORKFLOWS}"
+        key = {"dag_id": dag_id, "run_id": run_id, "task_id": f"run_orders_{number % 3}", "map_index": -1}
+        began = now - timedelta(minutes=7 * (executions - number))
+        is_open = number >= executions - OPEN
+        states = ("deferred", "deferred", "deferred", "failed") if is_open else ("success",) * 12 + ("failed",)
+        told = {
+            "execution_id": str(number),
+            "workflow_name": f"Sync orders {workflow}",
+            "started_at": began.isoformat(),
+        }
+        if not is_open:
+            told["stopped_at"] = (began + timedelta(seconds=20 + number % 37 + 400 * (number % 97 == 0))).isoformat()
+        url = f"{service}/workflow/{workflow}/executions/{number}"
+        with create_session() as session:
+            run = {"dag_id": dag_id, "run_id": run_id, "run_type": "manual", "run_after": began, "start_date": began}
+            session.execute(DagRun.__table__.insert().values(state="running", **run))
+            run_number = session.scalar(select(DagRun.id).where(DagRun.run_id == run_id))
+            own_id, instances = new_id(), TaskInstance.__table__
+            row = {**key_in(instances, key), "pool": "default_pool", "pool_slots": 1, "try_number": 1, "id": own_id}
+            session.execute(instances.insert().values(**row, state=states[number % len(states)], start_date=began))
+            owner = {"task_instance_id": own_id} if ATTEMPTS_ARE_INSTANCES else {**key, "dag_run_id": run_number}
+            for name, value in (("_link_ServiceExecutionLink", url), (EXECUTION_KEY, told)):
+                session.execute(xcoms().insert().values(**owner, key=name, value=value, timestamp=began))
+
+
 def _measure(process: int, base_url: str, token: str, run_id: str) -> None:
     own = f"{base_url}/api/v2/dags/waits/dagRuns/{run_id}/taskInstances"
-    page = f"{base_url}/service-pages/dags/waits/runs/{run_id}/tasks/poke/{{MAP_INDEX}}"
-    size = len(httpx.get(page, headers=_bearer(token), timeout=60).raise_for_status().content)
-    rates: dict[int, list[float]] = {0: [], VIEWERS: []}
-    times: dict[int, list[float]] = {0: [], VIEWERS: []}
-    cores: dict[int, list[float]] = {0: [], VIEWERS: []}
-    seen: list[Seen] = []
+    pages = {
+        "tab": f"{base_url}/service-pages/dags/waits/runs/{run_id}/tasks/poke/{{MAP_INDEX}}",
+        "list": f"{base_url}/service-pages/executions",
+    }
+    sizes = {name: len(httpx.get(page, headers=_bearer(token), timeout=60).content) for name, page in pages.items()}
+    rates: dict[str, list[float]] = {viewed: [] for viewed in VIEWED}
+    times: dict[str, list[float]] = {viewed: [] for viewed in VIEWED}
+    cores: dict[str, list[float]] = {viewed: [] for viewed in VIEWED}
+    seen: dict[str, list[Seen]] = {name: [] for name in pages}
     for _ in range(ROUNDS):
-        for viewers in rates:
-            with _viewers(viewers, page, token, seen):
+        for viewed, names in VIEWED.items():
+            with ExitStack() as viewers:
+                for name in names:
+                    viewers.enter_context(_viewers(VIEWERS, pages[name], token, seen[name]))
                 time.sleep(SETTLING_SECONDS)
                 before = _cpu_seconds(process)
                 taken = _ask(own, token)
-                cores[viewers].append(100 * (_cpu_seconds(process) - before) / sum(taken))
-            rates[viewers].append(len(taken) / sum(taken))
-            times[viewers] += taken
+                cores[viewed].append(100 * (_cpu_seconds(process) - before) / sum(taken))
+            rates[viewed].append(len(taken) / sum(taken))
+            times[viewed] += taken
     print(f"\n{TABLE}\n|{' --- |' * (TABLE.count('|') - 1)}")
-    for viewers, values in rates.items():
-        slowest = max(times[viewers])
-        row = (spread(values, ".1f"), f"{median(times[viewers]):.3f}", f"{slowest:.2f}", spread(cores[viewers], ".0f"))
-        print(f"| {viewers} | {' | '.join(row)} |")
-    lost = [100 * (1 - with_them / without) for without, with_them in zip(*rates.values(), strict=True)]
-    print(f"\nShare of Airflow's own requests that the viewers cost: {spread(lost, '.0f')} %.")
-    print(
-        f"The page has {size:,} bytes; a round of {SETTLING_SECONDS + SECONDS:.0f} s gave the viewers "
-        f"{spread([one.answers for one in seen], '.0f')} answers of "
-        f"{spread([one.received / max(1, one.answers) / 1000 for one in seen], '.0f')} kB as they were sent, "
-        f"the slowest after {max(one.slowest for one in seen):.1f} s."
-    )
+    for viewed, values in rates.items():
+        slowest = max(times[viewed])
+        row = (spread(values, ".1f"), f"{median(times[viewed]):.3f}", f"{slowest:.2f}", spread(cores[viewed], ".0f"))
+        print(f"| {viewed} | {' | '.join(row)} |")
+    for viewed in VIEWED:
+        lost = _lost(rates["none"], rates[viewed])
+        print(f"\nShare of Airflow's own requests that viewers cost, {viewed}: {spread(lost, '.0f')} %.")
+    for name, answers in seen.items():
+        print(
+            f"The {name} has {sizes[name]:,} bytes; a round of {SETTLING_SECONDS + SECONDS:.0f} s gave the viewers "
+            f"{spread([one.answers for one in answers], '.0f')} answers of "
+            f"{spread([one.received / max(1, one.answers) / 1000 for one in answers], '.1f')} kB as they were sent, "
+            f"the slowest after {max(one.slowest for one in answers):.1f} s."
+        )
+
+
+def _lost(without: Sequence[float], with_them: Sequence[float]) -> list[float]:
+    return [100 * (1 - second / first) for first, second in zip(without, with_them, strict=True)]
 
 
 def _ask(url: str, token: str) -> list[float]:
@@ -108,9 +174,6 @@ def _ask(url: str, token: str) -> list[float]:
 @contextmanager
 def _viewers(number: int, page: str, token: str, seen: list[Seen]) -> Iterator[None]:
     """Let so many viewers look meanwhile, as the page's script does."""
-    if not number:
-        yield
-        return
     results: Queue[Seen] = SPAWN.Queue()
     process = SPAWN.Process(target=_look, args=(number, page, token, results))
     process.start()
@@ -231,6 +294,8 @@ def _serve(port: int) -> None:
             nonlocal reads
             reads += 1
             body = b'{"id": "7", "status": "success", "workflowId": "w", "finished": true}'
+            if "/executions?" in self.path:
+                body = _open(reads) if "status=running" in self.path else b'{"data": [], "nextCursor": null}'
             if "includeData=true" in self.path:
                 body = b"%s%09d%s" % (head, reads, tail)
             self.send_response(200)
@@ -243,6 +308,14 @@ def _serve(port: int) -> None:
             """Say nothing."""
 
     ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()
+
+
+def _open(reads: int) -> bytes:
+    """The executions that run, all but one, which differs with every read."""
+    numbers = [number for number in range(MAX_EXECUTIONS - OPEN, MAX_EXECUTIONS) if number % 50 != reads % 50]
+    fields = {"status": "running", "startedAt": "2026-11-01T00:00:00.000Z", "stoppedAt": None}
+    listed = [{"id": str(number), "workflowId": f"w{number % WORKFLOWS}", **fields} for number in numbers]
+    return json.dumps({"data": listed, "nextCursor": None}).encode()
 
 
 def _largest() -> tuple[bytes, bytes]:

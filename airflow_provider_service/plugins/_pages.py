@@ -78,7 +78,7 @@ _LIMITED = (
 )
 
 _IN_ENVIRONMENT = "AIRFLOW_CONN_"
-_IS_OURS = re.compile(r"""\s*(n8n:|service:|\{.*"conn_type"\s*:\s*"(n8n|service)")""", re.DOTALL)
+_IS_OURS = re.compile(rf"""{_IN_ENVIRONMENT}\w+=\s*(n8n:|service:|\{{.*"conn_type"\s*:\s*"(n8n|service)")""", re.DOTALL)
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 T = TypeVar("T")
@@ -252,11 +252,12 @@ class ListPages:
             find = partial(_servers, executions)
             servers = await self._servers.in_time(until, "servers", (place, executions.hosts), find) or _UNKNOWN
         ids = [id_ for id_, base_url in servers.known if base_url in hosts][:MAX_EXAMINED]
-        looks = (self._open.in_time(until, id_, id_, partial(_open_at, id_)) for id_ in ids)
-        readings = await asyncio.gather(*looks)
+        looks = {id_: partial(reading.see_open, id_, partial(_config_of, id_)) for id_ in ids}
+        readings = await asyncio.gather(*(self._open.in_time(until, id_, id_, look) for id_, look in looks.items()))
         of_services = [one for one in readings if one is not None]
         now = clock().utcnow().replace(second=0, microsecond=0) if hosts else _NEVER
-        seen = (executions.number, servers, *(one.number for one in of_services), search.key, dags, place, now)
+        asked = (*search.form.items(), search.page, dags, place, now)
+        seen = (executions.number, servers, *(one.number for one in of_services), asked)
         make = partial(_view, executions, servers, of_services, search, dags, place, now)
         view = await _within(None, self._views.look(seen, lambda _: make()))
         places = (self._nodes.in_time(until, one.address.base_url, one, partial(_node, one)) for one in view.waiting)
@@ -277,28 +278,19 @@ def _asked(request: Request, user: BaseUser, executions: Executions) -> tuple[Se
 def _servers(executions: Executions) -> Servers:
     """Find the connections to the service: those in the database and the environment, and else those of the tasks."""
     lacks: list[str] = []
-    ids = [DEFAULT_CONNECTIONS[0], *_airflow_tables.connections(list, lacks)]
-    ids += [
-        name.removeprefix(_IN_ENVIRONMENT).lower()
-        for name, text in os.environ.items()
-        if name.startswith(_IN_ENVIRONMENT) and _IS_OURS.match(text)
-    ]
-    known = _base_urls(ids)
-    strange = (one for one in executions.known if one.address.base_url not in known.values())
-    known |= _base_urls(_airflow_tables.connections_of(strange, lacks) - {*ids})
+    known: dict[str, str] = {}
+
+    def add(ids: Iterable[str]) -> None:
+        for id_ in ids:
+            with suppress(Exception):  # a secrets backend can raise anything
+                known[id_] = _config_of(id_).base_url
+
+    variables = (name for name, text in os.environ.items() if _IS_OURS.match(f"{name}={text}"))
+    add([DEFAULT_CONNECTIONS[0], *_airflow_tables.connections(list, lacks)])
+    add(name.removeprefix(_IN_ENVIRONMENT).lower() for name in variables)
+    strange = [one for one in executions.known if one.address.base_url not in known.values()]
+    add(_airflow_tables.connections_of(strange, lacks) - known.keys())
     return Servers(tuple(known.items()), tuple(lacks))
-
-
-def _base_urls(ids: Iterable[str]) -> dict[str, str]:
-    found = {}
-    for id_ in ids:
-        with suppress(Exception):  # a secrets backend can raise anything
-            found[id_] = _config_of(id_).base_url
-    return found
-
-
-def _open_at(service_conn_id: str) -> OpenReading:
-    return reading.see_open(service_conn_id, partial(_config_of, service_conn_id))
 
 
 def _node(one: TaskExecution) -> str:

@@ -87,7 +87,7 @@ def put(put_task: Callable[..., str]) -> Callable[..., str]:
 def rows(text: str) -> list[str]:
     """The rows of the table of executions."""
     _, _, table = text.partition('id="executions"')
-    return re.findall(r"<tr><td>(.*?)</tr>", table, re.DOTALL)
+    return re.findall(r"<tr id=[^>]*><td>(.*?)</tr>", table, re.DOTALL)
 
 
 def test_a_reader_sees_what_tasks_have_started_and_both_links(reader, put, monkeypatch):

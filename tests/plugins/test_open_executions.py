@@ -290,6 +290,17 @@ def test_a_service_that_is_away_is_named_and_the_list_is_shown(reader, run, simu
     assert "running since" not in answer.text
 
 
+def test_a_server_that_does_not_list_all_states_shows_the_others(reader, run, simulator):
+    run("failed", "new")
+    run("failed", "running")
+    simulator.inject("status", status=400, query="status=new", times=None)  # as before n8n 2
+
+    text = reader.get(PAGE).text
+
+    assert "1 execution runs although its task has failed" in text
+    assert "is not known" not in text
+
+
 def test_a_service_that_does_not_answer_holds_no_page_up(reader, run, simulator, monkeypatch):
     from airflow_provider_service.plugins import _pages
 

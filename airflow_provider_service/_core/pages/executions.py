@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode
@@ -139,18 +140,13 @@ class TaskExecution:
         return self.started_at or self.known_at
 
     @property
-    def is_under_way(self) -> bool:
-        """Whether the task has not ended."""
-        return self.state in _UNDER_WAY
-
-    @property
     def may_be_open(self) -> bool:
         """Whether the execution may not have ended, as far as the task tells."""
         return self.stopped_at is None or self.state != "success"
 
     @property
     def is_open(self) -> bool:
-        return self.open is not None or (self.is_under_way and self.stopped_at is None)
+        return self.open is not None or (self.state in _UNDER_WAY and self.stopped_at is None)
 
     @property
     def is_left(self) -> bool:
@@ -207,10 +203,6 @@ class Search:
         except ValueError as error:
             return cls(form, zone=zone, problem=str(error))
         return cls(form, since, until, zone, number)
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        return (*self.form.items(), self.page)
 
     @property
     def sort(self) -> str:
@@ -319,17 +311,18 @@ class ExecutionsView:
     def found(self) -> list[TaskExecution]:
         found = [one for one in self.readable if self.search.finds(one, self.name_of(one)) and self._has_state(one)]
         found.sort(key=lambda one: one.began_at, reverse=True)
-        rank = partial(self._rank, self.search.sort.removeprefix("-"))
-        unknown = [one for one in found if rank(one) is None]
-        known = [one for one in found if rank(one) is not None]
-        return sorted(known, key=rank, reverse=self.search.sort.startswith("-")) + unknown
+        return sorted(found, key=self._rank, reverse=self.search.sort.startswith("-"))
 
-    def _rank(self, column: str, one: TaskExecution) -> Any:
+    def _rank(self, one: TaskExecution) -> Any:
+        column = self.search.sort.removeprefix("-")
         if column == "state":
             return str(one.state), "" if one.open is None else one.open.status
         if column == "workflow":
             return (self.name_of(one) or one.address.workflow_id).casefold()
-        return one.seconds(self.now) if column == "duration" else one.began_at
+        if column == "start":
+            return one.began_at
+        seconds, last = one.seconds(self.now), math.inf if column == self.search.sort else -math.inf
+        return last if seconds is None else seconds
 
     def _has_state(self, one: TaskExecution) -> bool:
         chosen = self.search.form.get("execution")
@@ -344,11 +337,6 @@ class ExecutionsView:
         usual, seconds = self.usual.get(one.workflow), one.seconds(self.now)
         verdict = "" if usual is None or seconds is None else usual.verdict(seconds)
         return "" if one.is_open and verdict.startswith("shorter") else verdict
-
-    @property
-    def left(self) -> int:
-        """The number of executions that go on although their task has failed, regardless of the search."""
-        return sum(one.is_left for one in self.readable)
 
     @property
     def pages(self) -> int:
@@ -379,10 +367,6 @@ class ExecutionsView:
     def workflows(self) -> list[str]:
         """The workflows that can be searched for: their names, or their ids if the names are unknown."""
         return sorted({self.name_of(execution) or execution.address.workflow_id for execution in self.readable})
-
-    @property
-    def dags(self) -> list[str]:
-        return sorted({execution.dag_id for execution in self.readable})
 
     @property
     def servers(self) -> int:

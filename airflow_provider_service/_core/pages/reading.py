@@ -39,6 +39,7 @@ from airflow_provider_service.client._http.redaction import HIDDEN, TOKENS, reda
 from airflow_provider_service.client.errors import (
     ServiceAnswerTooLargeError,
     ServiceError,
+    ServiceInvalidRequestError,
     ServiceNotFoundError,
     ServiceServerError,
 )
@@ -278,13 +279,13 @@ class OpenReading:
 def see_open(service_conn_id: str, config_of: Callable[[], ServiceConfig]) -> OpenReading:
     from airflow_provider_service.client import ServiceClient
 
-    listed = {}
+    listed: dict[str, OpenExecution] = {}
     try:
         config = config_of()
         with ServiceClient(config.one_try(timeout=min(config.timeout, READ_SECONDS))) as client:
             for status in ACTIVE_STATUSES:
-                for one in client.executions.list(status=status, limit=MAX_OPEN):
-                    listed[one.id] = _open(one)
+                with suppress(ServiceInvalidRequestError):  # an older server does not list all of them
+                    listed |= {one.id: _open(one) for one in client.executions.list(status=status, limit=MAX_OPEN)}
     except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything
         why = f"Which executions are open is not known from the connection {service_conn_id!r}: {error_text(error)}."
         return OpenReading(error=why)
