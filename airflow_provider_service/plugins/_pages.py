@@ -41,6 +41,7 @@ from airflow_provider_service._core.pages.reading import (
     TooManyReadsError,
 )
 from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client.errors import ServiceConfigError
 from airflow_provider_service.plugins import _airflow_tables
 from airflow_provider_service.plugins._airflow_tables import Executions, Found
 
@@ -374,8 +375,8 @@ def _examine(request: Request, connection_id: str) -> Future[Checkup]:
             is_n8n = hook.config.key_header == KEY_HEADERS["n8n"]
             return Checkup(list(checkup.examine(hook.config)), hook.resolved_conn_id, hook.config.base_url, is_n8n)
         except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything, with a secret in its text
-            text = f"'{connection_id}' cannot be used: {reading.error_text(error)}"
-            return Checkup([Finding("connection", "FAIL", text)])
+            reason = error.reason if isinstance(error, ServiceConfigError) else reading.error_text(error)
+            return Checkup([Finding("connection", "FAIL", f"'{connection_id}' cannot be used: {reason}")])
 
     checkups: Snapshots[Checkup] = request.app.state.checkups
     return checkups.look(connection_id, check, group=connection_id)

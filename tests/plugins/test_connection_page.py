@@ -300,7 +300,7 @@ def test_task_and_run_of_the_dag_lead_into_airflow(browser_of, started, monkeypa
     assert '<a href="/team/dags/pages_dag" target="_top">' in text
 
 
-def test_page_and_command_say_the_same_in_the_same_order_with_notes_last(browser_of, simulator, capsys):
+def test_page_and_command_say_the_same_in_the_same_order_with_notes_last(browser_of, simulator, capsys, monkeypatch):
     text = browser_of("OP").get(PAGE).text
     commands.main(["doctor"])
     first, *lines = capsys.readouterr().out.split("\n\n")[0].splitlines()
@@ -310,6 +310,13 @@ def test_page_and_command_say_the_same_in_the_same_order_with_notes_last(browser
     assert [line[6:] for line in lines] == [
         f"{subject}: {finding}" if finding else subject for subject, finding in rows
     ]
+    monkeypatch.setenv("AIRFLOW_CONN_WITHOUT_KEY", '{"conn_type": "n8n", "host": "http://x.test"}')
+    commands.main(["doctor", "without_key"])
+    wrong = capsys.readouterr().out.splitlines()[1]
+    assert wrong == "FAIL  connection: 'without_key' cannot be used: password is empty; it holds the API key"
+    shown = html.unescape(browser_of("OP").get("/service-pages/connections/without_key").text)
+    assert f"<td>{wrong.removeprefix('FAIL  connection: ')}</td>" in shown
+
     signs = re.findall(r'class="state grade-\w+"> <span aria-hidden="true"> (.) </span>', cells(text))
     assert (signs, set(signs)) == (sorted(signs, key="✓○".index), {"✓", "○"})
 

@@ -18,7 +18,7 @@ from .pages import Started
 from .recorder import Recorder
 from .simulated import SimulatedService
 
-BROKEN, KEY = "stack_broken", "the key of a service that is not there"
+BROKEN, KEY = "stack_broken", "the-key-of-a-service-that-is-not-there"
 
 
 @pytest.fixture
