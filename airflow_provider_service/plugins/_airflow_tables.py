@@ -103,8 +103,18 @@ class Executions:
     number: int = field(init=False, compare=False, default_factory=count().__next__)  # of what is known
 
     @cached_property
-    def hosts(self) -> frozenset[str]:
-        return frozenset(execution.address.base_url for execution in self.known)
+    def dags(self) -> frozenset[str]:
+        return frozenset(execution.dag_id for execution in self.known)
+
+    @cached_property
+    def open_in(self) -> Mapping[str, set[str]]:
+        """The DAGs whose executions may be open, by servers, of which some have none."""
+        dags: dict[str, set[str]] = {}
+        for execution in self.known:
+            of_server = dags.setdefault(execution.address.base_url, set())
+            if execution.may_be_open:
+                of_server.add(execution.dag_id)
+        return dags
 
 
 class Found(NamedTuple):

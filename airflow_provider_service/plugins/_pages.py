@@ -251,7 +251,7 @@ class ListPages:
         until, servers = clock().monotonic() + WAIT_SECONDS, Servers()
         if executions.known:
             find = partial(_servers, executions)
-            servers = await self._servers.in_time(until, "servers", (place, executions.hosts), find) or _UNKNOWN
+            servers = await self._servers.in_time(until, "servers", (place, *executions.open_in), find) or _UNKNOWN
         ids = [id_ for id_, base_url in servers.known if base_url in hosts][:MAX_EXAMINED]
         looks = {id_: partial(reading.see_open, id_, partial(_config_of, id_)) for id_ in ids}
         readings = await asyncio.gather(*(self._open.in_time(until, id_, id_, look) for id_, look in looks.items()))
@@ -269,11 +269,10 @@ class ListPages:
         return await _within(None, self._pages.look((seen, nodes, root, is_whole, is_all), lambda _: draw()))
 
 
-def _asked(request: Request, user: BaseUser, executions: Executions) -> tuple[Search, frozenset[str], frozenset[str]]:
+def _asked(request: Request, user: BaseUser, executions: Executions) -> tuple[Search, frozenset[str], set[str]]:
     """What the user searches, the DAGs that the user may read, and the servers of what may be open in these."""
-    dags = frozenset(filter(_may_read(request, user), {one.dag_id for one in executions.known}))
-    may_be_open = (one for one in executions.known if one.may_be_open and one.dag_id in dags)
-    return Search.of(request.query_params), dags, frozenset(one.address.base_url for one in may_be_open)
+    dags = frozenset(filter(_may_read(request, user), executions.dags))
+    return Search.of(request.query_params), dags, {server for server, its in executions.open_in.items() if its & dags}
 
 
 def _servers(executions: Executions) -> Servers:
