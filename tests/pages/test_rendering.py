@@ -145,11 +145,37 @@ def test_what_cannot_be_shown_is_said_in_words(shown, seen_now, words, follow):
     assert ("data-follow" in html) is follow
 
 
+@pytest.mark.parametrize(
+    ("ending", "state", "attempt", "is_said"),
+    [
+        ("runs", "failed", 2, True),
+        ("waits", "failed", 2, True),
+        ("waits", "failed", 1, False),  # the second has taken it over
+        ("waits", "deferred", 2, False),
+        ("fails", "failed", 2, False),
+    ],
+)
+def test_an_execution_that_goes_on_although_its_task_has_failed_is_said_to(seen, ending, state, attempt, is_said):
+    attempts = [AttemptView(number, state, execution_id="7") for number in (2, 1)]
+
+    shown = rendering.task_part(task(state, attempts=attempts, number=attempt), seen(ending)).html
+
+    assert ("although its task has failed" in shown) is is_said
+
+
+def test_what_still_keeps_a_connection_from_being_used_is_not_said_twice():
+    problem = "The connection cannot be used: Airflow has no such connection"
+    failed = task("failed", execution_id=None, reason="connection 'n8n': Airflow has no such connection")
+
+    assert rendering.task_part(failed, None, problem=problem).html.count("no such connection") == 1
+    assert problem in rendering.task_part(task("failed", execution_id=None), None, problem=problem).html
+
+
 def test_a_page_that_has_not_changed_has_the_same_version(seen):
     one = seen("waits")
 
     assert rendering.task_part(task(), one) == rendering.task_part(task(), one)
-    assert rendering.task_part(task("failed"), one).version == rendering.task_part(task("success"), one).version
+    assert rendering.task_part(task("running"), one).version == rendering.task_part(task("deferred"), one).version
     assert rendering.task_part(task(), seen("fails")).version != rendering.task_part(task(), one).version
 
 
