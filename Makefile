@@ -112,11 +112,11 @@ bench-sizing: $(READY) ## simulate one to ten triggerers with 5,000 to 50,000 wa
 bench-triggerer: stack-wheel ## measure a real triggerer with SENSORS=1000 deferred sensors for MINUTES=10; about an hour
 	$(STACK)/bin/python -m bench.triggerer --sensors $(or $(SENSORS),1000) --minutes $(or $(MINUTES),10)
 
-bench-pages: stack-wheel ## measure what the pages in Airflow weigh, how soon they are seen, and what they cost; about 15 minutes
+bench-pages: stack-wheel ## measure what the pages in Airflow weigh, how soon they are seen, and what they cost; about 20 minutes
 	$(STACK)/bin/python -m bench.pages
 	$(MAKE) bench-viewers
 
-bench-viewers: $(READY) ## measure what 50 viewers of the largest execution cost Airflow's own requests; about 6 minutes
+bench-viewers: $(READY) ## measure what 50 viewers of the largest execution and of the longest list cost Airflow's own requests; about 12 minutes
 	$(BIN)/python -m bench.viewers
 
 docs: site ## build the documentation site into .site/html; warnings, dead links, wrong searches and code that no test runs are errors
