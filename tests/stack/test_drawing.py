@@ -106,6 +106,18 @@ def test_it_is_read_and_opens_at_the_node_that_matters(
     assert difference is None, difference
 
 
+@pytest.mark.parametrize("width", [650, 870])
+@pytest.mark.parametrize("seconds", [0.02, 5_000])
+def test_the_labels_of_the_timeline_do_not_touch_beside_the_panels_of_airflow(
+    browser: Browser, page: ExecutionPage, width: int, seconds: float
+) -> None:
+    nodes = [workflows.node("Step")]
+    page.execution = workflows.execution(nodes, {}, {"Step": [workflows.run(0, 1)]}, seconds=seconds)
+    with browser.looking_like(width=width):
+        browser.open("/page")
+        assert not browser.run(_LABELS_TOUCH)
+
+
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("shape", ["rows 40", "branches", "noted", "loop", "agent", "waiting", "running"])
 def test_it_is_accessible(show: Callable[..., Browser], browser: Browser, shape: str, dark: bool) -> None:
