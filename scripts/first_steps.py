@@ -39,7 +39,7 @@ def steps(airflow: tuple[int, ...]) -> Iterator[str]:
     :raises FirstStepError: the guide no longer names one of them, or the README's first commands are others.
     """
     install, export, run = (block.strip() for block in blocks(GUIDE, "sh"))
-    if blocks(README, "sh")[0].splitlines() != [install, run]:
+    if blocks(README, "sh")[0].splitlines() != [install, export, run]:
         raise FirstStepError("The first commands of README.md are not those of docs/start.md.")
     doctor = "airflow service doctor" if airflow >= (3, 2) else "python -m airflow_provider_service doctor"
     migrate = "airflow db migrate"

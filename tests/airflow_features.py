@@ -1,4 +1,4 @@
-"""Features that older versions of Airflow lack: marks for the tests that need them, named as in the README."""
+"""Features that older versions of Airflow lack: marks for the tests that need them, by docs/compatibility.md."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ AUDIT_KEY = "audit"
 
 
 class ServiceGenerateAuditOperator(ServiceBaseOperator):
-    """Audit the instance, log the findings, and fail if chosen categories have any. Safe to repeat.
+    """Audit the instance, log the findings, and fail if chosen categories have any. Safe to repeat: it only reads.
 
     :param categories: categories to audit: credentials, database, nodes, filesystem and instance; None (the default)
         for all of them.

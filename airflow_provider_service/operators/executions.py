@@ -31,11 +31,11 @@ __all__ = ["ServiceRetryExecutionOperator", "ServiceStopExecutionOperator"]
 
 
 class ServiceRetryExecutionOperator(ServiceStartingOperator):
-    """Run an execution again, and wait until the new one has ended. Safe to repeat.
+    """Run an execution again, and wait until the new one has ended.
 
-    A task run makes one retry. A later attempt resumes a retry of the same execution that began after the DAG run,
-    unless that retry failed. Clearing the task requests another retry, unless the last one is still active. The service
-    does not show who requested a retry, so do not let two tasks retry the same execution at the same time.
+    Safe to repeat: a task run makes one retry. A later attempt resumes a retry of the same execution that began after
+    the DAG run, unless that retry failed. Clearing the task requests another retry, unless the last one is still
+    active. The service does not show who requested a retry, so do not let two tasks retry the same execution at once.
 
     :param execution_id: id of an execution that failed, crashed or was canceled. One that is still running or waiting
         fails the task for good, because its retry would run beside it.

@@ -25,7 +25,7 @@ __all__ = ["ServiceOperator"]
 
 
 class ServiceOperator(ServiceBaseOperator):
-    """Call any method of the hook. See the method's documentation for whether it is safe to repeat.
+    """Call any method of the hook. Safe to repeat if the documentation of the method says so.
 
     ``ServiceOperator(task_id="tag", resource="tags", action="update", arguments={"tag_id": "...", "name": "..."})``
     calls ``hook.tags.update(tag_id="...", name="...")``. The resource, the action and the names of arguments are

@@ -29,7 +29,7 @@ HEALTH_KEY = "health"
 
 
 class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
-    """Check the recent executions of workflows against thresholds. Only reads, so it is safe to repeat.
+    """Check the recent executions of workflows against thresholds. Safe to repeat: it only reads.
 
     The task computes statistics from the executions that started within the window, and checks each workflow separately
     against every threshold. A threshold of None, the default, is not checked. ``success`` counts as a success;

@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 
 
 class ServiceInsertRowsOperator(ServiceTableOperator):
-    """Insert rows. NOT safe to repeat: a repeat inserts them again; prefer :class:`ServiceUpsertRowsOperator`.
+    """Insert rows. Not safe to repeat: a repeat inserts them again; prefer :class:`ServiceUpsertRowsOperator`.
 
     The task checks all rows before it inserts the first, as an upsert does: each value must fit its column, and a date
     without a time zone means UTC. It sends the rows in batches. The service inserts each batch completely or not at

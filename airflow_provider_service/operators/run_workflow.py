@@ -35,13 +35,13 @@ __all__ = ["ServiceRunWorkflowOperator"]
 
 
 class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
-    """Run a workflow, whatever its trigger, and wait until the execution has ended. Safe to repeat.
+    """Run a workflow, whatever its trigger, and wait until the execution has ended.
 
-    There is one execution per task run. If the trigger takes data, the call carries a key of the task run. A later
-    attempt searches for the execution of an earlier one and resumes it, unless that execution failed. Clearing the task
-    starts a new execution, unless the last one is still active. If an earlier attempt may have started an execution
-    that cannot be found, the task fails without further retries, rather than run the workflow twice. This can happen if
-    the trigger takes no data, or if the workflow does not keep its executions or hides their data.
+    Safe to repeat: there is one execution per task run. If the trigger takes data, the call carries a key of the task
+    run. A later attempt searches for the execution of an earlier one and resumes it, unless that execution failed.
+    Clearing the task starts a new execution, unless the last one is still active. If an earlier attempt may have
+    started an execution that cannot be found, the task fails without further retries, rather than run it twice. This
+    can happen if the trigger takes no data, or the workflow does not keep its executions or hides their data.
 
     :param workflow_id: id of the workflow.
     :param workflow_name: exact name of the workflow, instead of its id; archived ones do not count.

@@ -245,7 +245,7 @@ class ServiceTransferWorkflowOperator(ServiceWorkflowOperator):
 
 
 class ServiceSetWorkflowTagsOperator(ServiceWorkflowOperator):
-    """Give a workflow exactly these tags, or add or remove some. Safe to repeat; order and duplicates do not matter.
+    """Give a workflow exactly these tags, or add or remove some. Safe to repeat: order and duplicates do not matter.
 
     The service only replaces all tags of a workflow. With ``mode="add"`` or ``"remove"``, a change of its tags that
     somebody else makes at the same moment can therefore be lost.

@@ -41,7 +41,7 @@ __all__ = ["ServiceExecutionSensor"]
 
 
 class ServiceExecutionSensor(ServiceBaseSensor):
-    """Wait until an execution has ended. Only reads; safe to repeat.
+    """Wait until an execution has ended. Safe to repeat: it only reads.
 
     The task succeeds on ``success``. On ``error``, ``canceled`` and ``crashed`` it fails without further retries, with
     the failing node, the service's message and the URL of the execution. On ``new``, ``running``, ``waiting`` and

@@ -20,7 +20,7 @@ __all__ = ["ServiceWorkflowHealthSensor"]
 
 
 class ServiceWorkflowHealthSensor(PollingSensor):
-    """Wait until no workflow breaches a threshold. Only reads; safe to repeat.
+    """Wait until no workflow breaches a threshold. Safe to repeat: it only reads.
 
     Statistics, thresholds and the choice of workflows work as in ``ServiceWorkflowHealthCheckOperator``. Give at least
     one threshold; a threshold of None, the default, is not checked.

@@ -22,7 +22,7 @@ SOURCE_CONTROL_POLL_SECONDS = 60.0
 
 
 class ServiceSourceControlSensor(PollingSensor):
-    """Wait until there are changes to pull or to push, or until none are left. Only reads; safe to repeat.
+    """Wait until there are changes to pull or to push, or until none are left. Safe to repeat: it only reads.
 
     A poll shows what ``preview=True`` of ``ServicePullSourceControlOperator`` and ``ServicePushSourceControlOperator``
     shows. The service offers no other status.

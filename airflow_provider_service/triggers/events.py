@@ -22,22 +22,22 @@ __all__ = ["ServiceExecutionEventTrigger"]
 
 # The methods import what only a triggerer needs, because DAG files import this module.
 class ServiceExecutionEventTrigger(BaseEventTrigger):
-    """Fires whenever an execution of the selected workflows has ended; for an ``AssetWatcher``.
+    """Fire an event whenever an execution of the selected workflows has ended; for an ``AssetWatcher``.
 
-    Give one selection: one or several workflows by id or by name, the workflows of a tag or a project, or all
-    workflows. Names are looked up when the watch begins; archived workflows do not count. The workflows of a tag or a
-    project are read again at every tenth poll, and whenever a workflow runs that the watch has not seen before: a new
-    workflow is watched from its first execution on, while one that is given the tag or is moved later joins within ten
-    polls.
+    Safe to repeat: on Airflow 3.3 and newer, a watcher continues after a restart where it had stopped. Give one
+    selection: one or several workflows by id or by name, the workflows of a tag or a project, or all workflows. Names
+    are looked up when the watch begins; archived workflows do not count. The workflows of a tag or a project are read
+    again at every tenth poll, and whenever a workflow runs that the watch has not seen before: a new workflow is
+    watched from its first execution on, while one that is given the tag or is moved later joins within ten polls.
 
     The watch begins with its first poll; executions that ended before are not reported. On Airflow 3.3 and newer,
     watchers of the same connection and interval share one poll; on older versions, each has its own.
 
-    On Airflow 3.3 and newer, a watcher continues after a restart where it had stopped, and misses no end, however the
-    triggerer ended: an event counts as reported only once it is in Airflow's database. If a triggerer dies or stops
-    within about two seconds after an event, or is so overloaded that Airflow gives the watch to another one, an end may
-    be reported again, with the same ``execution_id`` and ``status``. The two seconds can become a minute while outputs
-    are read, or executions of a slow service. Otherwise each end is reported once. The watch starts from scratch:
+    On Airflow 3.3 and newer, a watcher misses no end, however the triggerer ended: an event counts as reported only
+    once it is in Airflow's database. If a triggerer dies or stops within about two seconds after an event, or is so
+    overloaded that Airflow gives the watch to another one, an end may be reported again, with the same ``execution_id``
+    and ``status``. The two seconds can become a minute while outputs are read, or executions of a slow service.
+    Otherwise each end is reported once. The watch starts from scratch:
 
     - after a restart on Airflow before 3.3, or if several assets share a watcher, for which Airflow keeps no state;
     - when the selection, ``statuses``, the connection or its address changes;

@@ -1,4 +1,4 @@
-"""The README's examples of the hook; tests/docs/test_documentation.py runs them."""
+"""The examples of the hook's page; tests/docs/test_documentation.py runs them."""
 
 from airflow_provider_service.hooks.service import ServiceHook
 

@@ -19,7 +19,6 @@ from airflow_provider_service._airflow.connection import WebhookHeaders
 from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.simulator import ServiceSimulator
 from scripts.first_steps import dag_file, steps
-from scripts.site.api import api_pages, public_names
 from tests import airflow_features
 from tests.runs.workflows import put, puts_out, webhook
 
@@ -241,19 +240,10 @@ def test_the_example_of_the_use_of_a_credential_runs(simulator: ServiceSimulator
     assert workflows_with("c2") == set()
 
 
-def test_the_readme_names_the_modules_of_operators_and_sensors() -> None:
-    rows = re.findall(r"^\| (`S\w+`.*?)<br>in (`.*?) \|", (ROOT / "README.md").read_text(), re.M)
-    listed = {name: re.findall(r"[\w.]+", modules) for names, modules in rows for name in re.findall(r"`(\w+)`", names)}
-    pages = [page for group in ("Operators", "Transfers", "Sensors") for page in api_pages()[group]]
-    there = [(name, page.name) for page in pages for module in page.modules for name in public_names(module)]
-
-    assert there
-    assert [name for name, module in there if module not in listed.get(name, [])] == []
-
-
-def test_the_readme_lists_what_versions_of_airflow_lack() -> None:
+def test_the_page_of_compatibility_lists_what_versions_of_airflow_lack() -> None:
     marks = [mark.mark for mark in vars(airflow_features).values() if isinstance(mark, pytest.MarkDecorator)]
-    rows = re.findall(r"^\| ([0-9.]+) \| ([^|]+) \|", (ROOT / "README.md").read_text(), re.M)
+    page = (ROOT / "docs" / "compatibility.md").read_text()
+    rows = re.findall(r"^\| ([0-9.]+) \| ([^|]+) \|", page, re.M)
 
     assert marks
     assert {(mark.args[0], mark.kwargs["lacks"]) for mark in marks} <= {(f">={since}", name) for since, name in rows}
