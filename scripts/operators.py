@@ -25,7 +25,7 @@ SECTIONS = ("Operators", "Transfers", "Sensors", "Triggers", "Notifier", "Task d
 #: The classes of these groups that DAG files use.
 _USED = re.compile(r"(?<!Decorated)(Operator|Sensor|EventTrigger|Notifier)$")
 _DECORATOR = "service_workflow"
-_HEAD = "| name and module | what it does | if it is repeated |\n|---|---|---|\n"
+_HEAD = "| name and module | what it does, and whether it is safe to repeat |\n|---|---|\n"
 _END_OF_SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z`])")
 _REPEAT = re.compile(r"(Safe|Not safe) to repeat")
 
@@ -50,9 +50,9 @@ def _row(cell: str, module: str, name: str) -> str:
     repeated = next((sentence for sentence in others if _REPEAT.match(sentence)), None)
     if repeated is None:
         raise ValueError(f'The docstring of {module}.{name} has no sentence that begins with "Safe to repeat"')
-    texts = (first, _REPEAT.sub(lambda found: found[1].lower(), repeated))
-    shown = (re.sub(r":\w+:`(\w+)`", r"`\1`", one).replace("``", "`") for one in texts)
-    return f"| {cell} | {' | '.join(' '.join(one.split()).removesuffix('.') for one in shown)} |"
+    repeated = _REPEAT.sub(r"**\1**", repeated)
+    shown = re.sub(r":\w+:`(\w+)`", r"`\1`", f"{first}<br>{repeated}").replace("``", "`")
+    return f"| {cell} | {' '.join(shown.split())} |"
 
 
 def tables() -> str:
