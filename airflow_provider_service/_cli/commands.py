@@ -3,43 +3,85 @@
 from __future__ import annotations
 
 import argparse
+import difflib
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
 
-_DEFAULT_CONNECTION = "service_default"
+from airflow_provider_service import __version__
+
 _STATUSES = "exit status: 0 done, 1 failed, 2 wrong usage"
-_STATUSES_OF_PLANS = f"{_STATUSES}; with --detailed-exitcode, 3 if there are changes"
-
 
 #: The flags of an option or an argument, and the other arguments of ``ArgumentParser.add_argument``.
 Option = tuple[tuple[str, ...], dict[str, Any]]
 
 
 class Command(NamedTuple):
-    """A command, which a function ``perform_`` and its name in a module of this package performs."""
-
-    name: str
-    module: str
+    #: A module of this package and the name of the command, which a function ``perform_`` and that name performs.
+    place: str
     help: str
     options: tuple[Option, ...]
-    statuses: str = _STATUSES
+    #: What follows the name of the command.
+    examples: tuple[str, str]
+    #: The operator that does the same, which documents the options without a help of their own.
+    operator: str = ""
+    group: str = ""
+    is_hidden: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.place.rpartition(".")[2]
+
+    @property
+    def arguments(self) -> Iterator[Option]:
+        texts = _documented(*self.operator.split(".")) if self.operator else {}
+        for flags, settings in (*self.options, *_SHARED):
+            text = settings.get("help") or texts[flags[0].lstrip("-").replace("-", "_")]
+            default = settings.get("default")
+            shown = f" (default: {default:g})" if isinstance(default, float) else ""
+            yield flags, {**settings, "help": f"{text}{shown}".replace("%", "%%")}
+
+    @property
+    def epilog(self) -> str:
+        statuses = f"{_STATUSES}{', 3 there are changes' if _DETAILED in self.options else ''}"
+        return "\n".join(["examples:", *(f"  %(prog)s {words}".rstrip() for words in self.examples), "", statuses])
+
+
+def _documented(module: str, operator: str) -> dict[str, str]:
+    """What an operator says about its arguments, from its source: to import it would load much of Airflow."""
+    source = (Path(__file__).parents[1] / "operators" / f"{module}.py").read_text(encoding="utf-8")
+    docstring = source.partition(f"\nclass {operator}(")[2].partition("\n    :returns:")[0]
+    texts = dict(re.findall(r":param (\w+): (.+?)(?=\n    :|\Z)", docstring, re.DOTALL))
+    names = re.compile(rf"\b({'|'.join(name for name in texts if '_' in name)})\b")
+    return {
+        name: names.sub(lambda other: f"--{other[0].replace('_', '-')}", _in_short(text))
+        for name, text in texts.items()
+    }
+
+
+def _in_short(text: str) -> str:
+    """The first sentence, without markup, and without what holds for Python only."""
+    text = re.split(r"\.(?= [A-Z`]|$)", " ".join(text.split()))[0]
+    text = re.sub(r"[;,] (None \(the default\)|(with )?False,? .*default|[^;,]* by default$).*", "", text)
+    text = re.sub(r"``(.*?)``", lambda code: code[1].replace('="', " ").strip('"'), text.removeprefix("True to "))
+    return text.replace("seconds, or a timedelta,", "seconds").replace("if None,", "without it,")
 
 
 def _option(*flags: str, **settings: Any) -> Option:
     return flags, settings
 
 
-def _flag(name: str, text: str) -> Option:
+def _flag(name: str, text: str | None = None) -> Option:
     return _option(name, action="store_true", help=text)
 
 
-def _named(what: str, prefix: str = "", text: str = "") -> tuple[Option, Option]:
-    return (
-        _option(f"--{prefix}{what}-id", metavar="ID", help=f"id of the {text or what}"),
-        _option(f"--{prefix}{what}-name", metavar="NAME", help=f"exact name of the {text or what}, instead of its id"),
-    )
+def _valued(*names: str) -> tuple[Option, ...]:
+    """Options whose value is what the last word of their name says."""
+    return tuple(_option(name, metavar=name.rpartition("-")[2].upper()) for name in names)
 
 
 def _yes_or_no(text: str) -> bool:
@@ -48,230 +90,314 @@ def _yes_or_no(text: str) -> bool:
     return text == "yes"
 
 
-def _seconds(text: str) -> float:
-    if not 0 < (value := float(text)) < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
-    return value
+def _above_zero(read: Callable[[str], float], what: str, text: str) -> float:
+    with suppress(ValueError):
+        if 0 < (value := read(text)) < float("inf"):
+            return value
+    raise argparse.ArgumentTypeError(f"{text!r} is not a {what} above 0")
 
 
-def _count(text: str) -> int:
-    if (value := int(text)) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
-    return value
-
+_seconds = partial(_above_zero, float, "number of seconds")
+_count = partial(_above_zero, int, "whole number")
 
 _SHARED = (
-    _option("--conn-id", metavar="ID", help=f"id of the Airflow connection ({_DEFAULT_CONNECTION})"),
+    _option("--conn-id", "--service-conn-id", metavar="ID", help="id of the Airflow connection (service_default)"),
     _option("--uri", help="the connection itself, as an Airflow connection URI or as its JSON"),
     _flag("--json", "print the result as JSON; everything else goes to the standard error"),
     _flag("--verbose", "print all log lines, and the traceback of an error"),
 )
 _YES = _flag("--yes", "skip all confirmations; required without a terminal")
-_REPORT = _option("--report-path", metavar="PATH", help="file for a report: .md, .html or .json")
+_REPORT = _valued("--report-path")
 _ACTIVATE = _option(
     "--activate",
     type=_yes_or_no,
     metavar="yes|no",
     help="activate or deactivate all workflows; default: as in the source",
 )
-_ARCHIVE = _option("path", help="the archive: a path, or an address of object storage, that ends in .zip")
-_POLLS = _option("--poll-interval", type=_seconds, default=2.0, help="seconds between two polls (default: %(default)g)")
 _CATEGORIES = ("credentials", "database", "nodes", "filesystem", "instance")
+_EXECUTION_STATUSES = ("canceled", "crashed", "error", "new", "running", "success", "unknown", "waiting")
 _KINDS = ("tags", "projects", "variables", "credentials", "data_tables", "workflows")
-_PREVIEW = _flag("--preview", "stop after the plan")
+_PREVIEW = _flag("--preview")
 _DETAILED = _flag("--detailed-exitcode", "exit with status 3 instead of 0 if the plan has changes")
 _MAPPING = _option(
-    "--mapping", metavar="FILE", help="YAML or JSON file with the names and values that differ in the instance"
+    "--mapping",
+    "--mapping-path",
+    metavar="FILE",
+    help="YAML or JSON file with the names and values that differ in the instance",
 )
-_RECORD = (
-    _option("--deployment-name", metavar="NAME", help="name under which the instance records the deployed workflows"),
-    _flag("--archive-missing", "archive workflows that this name deployed before and that are missing now"),
-    _flag("--allow-empty", "accept a source without workflows, with which --archive-missing archives all of them"),
-)
-_SOURCE = (
+_RECORD = (*_valued("--deployment-name"), _flag("--archive-missing"), _flag("--allow-empty"))
+_PROJECT = _valued("--project-id", "--project-name")
+_DEPLOYMENT = (
     _option("source", nargs="+", help="folders, .json files, or addresses of object storage"),
-    _flag("--from-file-names", "give a workflow without a name the name of its file"),
+    _flag("--from-file-names"),
+    *_PROJECT,
+    *_valued("--parent-folder-id", "--parent-folder-name"),
+    *_RECORD,
+    _MAPPING,
+    _ACTIVATE,
+    *_REPORT,
 )
-_TARGET = (*_named("project"), *_named("folder", "parent-", "folder in which new workflows are created"))
-_SELECTION = (
-    _option("--workflow-names", nargs="+", metavar="NAME", help="exact names of the workflows"),
-    *_named("tag", text="tag that the workflows have"),
-    *_named("project", text="project of the workflows"),
+_SELECTION = (_option("--workflow-names", nargs="+", metavar="NAME"), *_valued("--tag-id", "--tag-name"), *_PROJECT)
+_EXECUTION = _option("execution_id", type=_count, metavar="ID", help="id of the execution")
+_POLLS = _option("--poll-interval", type=_seconds, default=2.0, metavar="SECONDS", help="seconds between two polls")
+_WAIT = (
+    _flag("--no-wait", "only start it"),
+    _option("--timeout", type=_seconds, default=86_400.0, metavar="SECONDS"),
+    _POLLS,
 )
+_OUTPUT = _option(
+    "--output",
+    metavar="NODE",
+    help="print the output of this node, - for the last one; all else goes to the standard error",
+)
+_OUTPUT_PATH = _option("--output-path", metavar="PATH", help="file for output that has more than 48 kB")
 
+_HELP = "Run and deploy workflows of n8n, and manage its instance"
+#: The groups of commands, with their help.
+GROUPS = {"executions": "list, show, stop and retry executions"}
+
+_SHOW = Command(
+    "run.show",
+    "show an execution: its status, its nodes, and why it failed",
+    (
+        _EXECUTION,
+        _flag("--follow", "wait for the end, and show the nodes as they end; exit status 1 if the execution fails"),
+        _POLLS,
+        _OUTPUT,
+    ),
+    ("1234", "1234 --follow"),
+    group="executions",
+)
 COMMANDS = (
     Command(
-        "doctor",
-        "doctor",
+        "doctor.doctor",
         "examine a connection: reachable, clock, plan, MCP, bridge, and permissions of the key",
         (_option("connection", nargs="?", metavar="CONN_ID", help="the same as --conn-id"),),
+        ("", "n8n_production"),
     ),
     Command(
-        "plan",
-        "deploying",
+        "deploying.plan",
         "show the changes that a deployment of workflow files would make",
-        (*_SOURCE, *_TARGET, *_RECORD, _MAPPING, _ACTIVATE, _REPORT, _DETAILED),
-        _STATUSES_OF_PLANS,
+        (*_DEPLOYMENT, _DETAILED),
+        ("workflows", "workflows --project-name Sales --detailed-exitcode"),
+        "instances.ServiceDeployWorkflowsOperator",
     ),
     Command(
-        "deploy",
-        "deploying",
+        "deploying.deploy",
         "deploy workflow files: all of them, or none",
-        (*_SOURCE, *_TARGET, *_RECORD, _MAPPING, _ACTIVATE, _REPORT, _YES),
+        (*_DEPLOYMENT, _YES),
+        ("workflows --report-path plan.html", "workflows --deployment-name shop --archive-missing --yes"),
+        "instances.ServiceDeployWorkflowsOperator",
     ),
     Command(
-        "export",
-        "deploying",
+        "deploying.export",
         "write all workflows, or those that are selected, to a separate file each",
         (
-            _option("path", help="folder, or address of object storage"),
+            _option("path"),
             *_SELECTION,
-            _flag("--code-files", "write code of several lines to separate files"),
-            _flag("--pinned-data", "include the pinned data of nodes, which is often real data"),
-            _flag("--remove-stale", "remove files of workflows that were renamed, or are not exported any more"),
-            _flag("--allow-empty", "remove them even if the service returns no workflow to export"),
+            *map(_flag, ("--code-files", "--pinned-data", "--remove-stale", "--allow-empty")),
             _YES,
         ),
+        ("workflows", "workflows --tag-name release --code-files --yes"),
+        "instances.ServiceExportWorkflowsOperator",
     ),
     Command(
-        "promote",
-        "deploying",
+        "deploying.promote",
         "deploy the selected workflows of one instance to another: all of them, or none",
         (
-            _option("--source-conn-id", metavar="ID", help="id of the Airflow connection of the instance to read from"),
+            *_valued("--source-conn-id"),
             _option("--source-uri", metavar="URI", help="that connection itself"),
             *_SELECTION,
-            *_named("project", "destination-", "project to deploy to"),
+            *_valued("--destination-project-id", "--destination-project-name"),
             *_RECORD,
             _MAPPING,
             _ACTIVATE,
-            _REPORT,
+            *_REPORT,
             _PREVIEW,
             _DETAILED,
             _YES,
         ),
-        _STATUSES_OF_PLANS,
-    ),
-    Command(
-        "backup",
-        "instances",
-        "write the contents of an instance to one archive",
         (
-            _ARCHIVE,
-            _option("--keep", type=_count, metavar="N", help="delete all but the newest N backups in the folder"),
-            _flag("--allow-empty", "replace or delete older backups even if the new one lacks what they hold"),
-            _REPORT,
-            _YES,
+            "--source-conn-id staging --conn-id production --tag-name release",
+            "--source-conn-id staging --workflow-names 'Nightly sync' --preview",
         ),
+        "instances.ServicePromoteWorkflowsOperator",
     ),
     Command(
-        "restore",
-        "instances",
+        "instances.backup",
+        "write the contents of an instance to one archive",
+        (_option("path"), _option("--keep", type=_count, metavar="N"), _flag("--allow-empty"), *_REPORT, _YES),
+        ("backups/monday.zip", "backups/monday.zip --keep 8 --yes"),
+        "backups.ServiceBackupOperator",
+    ),
+    Command(
+        "instances.restore",
         "bring an instance in line with a backup",
         (
-            _ARCHIVE,
-            _option(
-                "--on-conflict",
-                choices=("fail", "skip", "update"),
-                default="fail",
-                help="how to treat existing objects that differ (default: %(default)s)",
-            ),
-            _option("--kinds", nargs="+", choices=_KINDS, help="kinds of objects to restore; default: all"),
-            _option("--names", nargs="+", metavar="NAME", help="exact names of the objects to restore; default: all"),
+            _option("path"),
+            _option("--on-conflict", choices=("fail", "skip", "update"), default="fail"),
+            _option("--kinds", nargs="+", choices=_KINDS, metavar="KIND"),
+            _option("--names", nargs="+", metavar="NAME"),
             _MAPPING,
             _ACTIVATE,
-            _flag("--allow-empty", "update tables of which the archive has no rows, which deletes all of theirs"),
-            _option(
-                "--max-unpacked-bytes",
-                type=_count,
-                default=10 * 1024**3,
-                metavar="BYTES",
-                help="size that the archive may have when it is unpacked (default: 10 GiB)",
-            ),
-            _REPORT,
+            _flag("--allow-empty"),
+            _option("--max-unpacked-bytes", type=_count, default=10 * 1024**3, metavar="BYTES"),
+            *_REPORT,
             _PREVIEW,
             _DETAILED,
             _YES,
         ),
-        _STATUSES_OF_PLANS,
+        ("backups/monday.zip --preview", "backups/monday.zip --names 'Nightly sync' --on-conflict update"),
+        "backups.ServiceRestoreOperator",
     ),
     Command(
-        "audit",
-        "instances",
+        "instances.audit",
         "audit an instance; exit status 1 if it has findings in a category of --fail-on",
         (
-            _option("--categories", nargs="+", choices=_CATEGORIES, help="categories to audit (default: all)"),
-            _option(
-                "--days-abandoned-workflow",
-                type=_count,
-                metavar="DAYS",
-                help="days without an execution after which a workflow counts as abandoned",
-            ),
-            _option("--fail-on", nargs="+", choices=_CATEGORIES, default=(), help="fail on findings in these"),
-            _option("--timeout", type=_seconds, default=300.0, help="seconds to wait (default: %(default)g)"),
-            _REPORT,
+            _option("--categories", nargs="+", choices=_CATEGORIES, metavar="CATEGORY"),
+            _option("--days-abandoned-workflow", type=_count, metavar="DAYS"),
+            _option("--fail-on", nargs="+", choices=_CATEGORIES, default=(), metavar="CATEGORY"),
+            _option("--timeout", type=_seconds, default=300.0, metavar="SECONDS"),
+            *_REPORT,
         ),
+        ("", "--fail-on credentials database --report-path audit.html"),
+        "audit.ServiceGenerateAuditOperator",
     ),
     Command(
-        "run",
-        "run",
+        "run.run",
         "start a workflow, wait for it, and show its nodes as they end",
         (
-            _option("workflow_name", nargs="?", metavar="NAME", help="exact name of the workflow"),
-            _option("--workflow-id", metavar="ID", help="id of the workflow, instead of its name"),
-            *_named("project", text="project in which the name is looked up"),
+            _option("name", nargs="?", metavar="NAME", help="exact name of the workflow"),
+            *_valued("--workflow-id", "--workflow-name"),
+            *_PROJECT,
             _option("--payload", help="input of the trigger: JSON, or @FILE, or - for the standard input"),
-            _option("--trigger-node", metavar="NODE", help="name of the trigger, if several could start the workflow"),
-            _option("--webhook-conn-id", metavar="ID", help="Airflow connection with the webhook's own authentication"),
-            _flag("--activate", "activate the workflow if it is not active, which publishes its draft"),
-            _option("--start", choices=("auto", "webhook", "mcp", "bridge"), default="auto", help="how to start it"),
-            _option("--mode", choices=("production", "manual"), default="production", help="what MCP runs"),
-            _flag("--enable-mcp", "make the workflow available in MCP if it is not"),
+            *_valued("--trigger-node", "--webhook-conn-id"),
+            _flag("--activate"),
+            _option("--start", choices=("auto", "webhook", "mcp", "bridge"), default="auto"),
+            _option("--mode", choices=("production", "manual"), default="production"),
+            _flag("--enable-mcp"),
             _option("--run-key", metavar="KEY", help="within a day, another run with this key resumes the execution"),
-            _flag("--no-wait", "only start it"),
-            _option("--timeout", type=_seconds, default=86_400.0, help="seconds until it is stopped (default: a day)"),
-            _POLLS,
-            _option("--output", metavar="NODE", help="print the output of this node; - for the last one"),
-            _option("--output-path", metavar="PATH", help="file for output that has more than 48 kB"),
+            *_WAIT,
+            _OUTPUT,
+            _OUTPUT_PATH,
         ),
+        ("'Nightly sync'", "'Nightly sync' --payload @day.json --output - > rows.json"),
+        "run_workflow.ServiceRunWorkflowOperator",
     ),
     Command(
-        "logs",
-        "run",
-        "show the nodes of an execution",
+        "run.list",
+        "list executions, newest first",
         (
-            _option("execution_id", help="id of the execution"),
-            _flag("--follow", "wait for the end, and show the nodes as they end; exit status 1 if the execution fails"),
-            _POLLS,
+            _option("--workflow", metavar="NAME", help="only those of this workflow, by its exact name or its id"),
+            _option(
+                "--status",
+                nargs="+",
+                choices=_EXECUTION_STATUSES,
+                metavar="STATUS",
+                help=f"only those with one of these: {', '.join(_EXECUTION_STATUSES)}",
+            ),
+            _option("--limit", type=_count, default=20, metavar="N", help="how many at most (default: 20)"),
         ),
+        ("--status running waiting", "--workflow 'Nightly sync' --status error crashed --limit 1"),
+        group="executions",
     ),
+    _SHOW,
+    Command(
+        "run.stop",
+        "stop an execution that has not ended",
+        (_EXECUTION,),
+        ("1234", "1234 --json"),
+        group="executions",
+    ),
+    Command(
+        "run.retry",
+        "run an execution that failed again, wait for the new one, and show its nodes as they end",
+        (_EXECUTION, _flag("--load-workflow"), *_WAIT, _OUTPUT, _OUTPUT_PATH),
+        ("1234", "1234 --load-workflow --no-wait"),
+        "executions.ServiceRetryExecutionOperator",
+        group="executions",
+    ),
+    _SHOW._replace(place="run.logs", group="", is_hidden=True),
 )
+
+# What other tools call these.
+_OTHER_WORDS = {
+    "executions list": "ls history list-runs",
+    "executions show": "view get get-run describe log",
+    "executions show --follow": "watch tail follow",
+    "executions stop": "cancel cancel-run kill abort",
+    "executions retry": "rerun repair-run restart",
+    "run": "trigger run-now start execute",
+    "doctor": "check test status",
+    "deploy": "apply push import",
+    "export": "pull download",
+    "executions": "runs jobs",
+    "error": "failed failure",
+}
 
 
 def get_commands() -> list[Any]:
     """Return the commands that Airflow 3.2 and newer adds to its own."""
     from airflow.cli.cli_config import ActionCommand, Arg, GroupCommand
 
-    subcommands = [
-        ActionCommand(
-            name=command.name,
-            help=command.help,
-            epilog=command.statuses,
-            func=partial(_end, command.module, command.name),
-            args=[Arg(flags, **settings) for flags, settings in (*command.options, *_SHARED)],
+    def in_group(group: str) -> list[Any]:
+        return [
+            ActionCommand(
+                name=command.name,
+                help=command.help,
+                epilog=command.epilog,
+                func=partial(_end, command.place),
+                args=[Arg(flags, **settings) for flags, settings in command.arguments],
+                hide=command.is_hidden,
+            )
+            for command in COMMANDS
+            if command.group == group
+        ]
+
+    groups = [GroupCommand(name=name, help=text, subcommands=in_group(name)) for name, text in GROUPS.items()]
+    return [GroupCommand(name="service", help=_HELP, subcommands=[*in_group(""), *groups])]
+
+
+class _Parser(argparse.ArgumentParser):
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        parsed, left = super().parse_known_args(args, namespace)
+        if left:  # the outermost parser would refuse these, which knows no option of a command
+            self.error(f"unrecognized arguments: {' '.join(left)}")
+        return parsed, left
+
+    def error(self, message: str) -> NoReturn:
+        """Say what was probably meant."""
+        wrong = re.search(r"invalid choice: '(.*?)'|unrecognized arguments: (\S+)", message)
+        word = (wrong[1] or wrong[2]) if wrong else ""
+        known = re.findall(r"[\w-]+", message.partition("choose from")[2]) or re.findall(
+            r"--[\w-]+", self.format_help()
         )
-        for command in COMMANDS
-    ]
-    return [GroupCommand(name="service", help="Manage an instance of the service", subcommands=subcommands)]
+        ours = [name for name, others in _OTHER_WORDS.items() if word in others.split()]
+        meant = [*ours, *difflib.get_close_matches(word, known)]
+        super().error(message + (f"; did you mean {meant[0]}?" if meant else f"; see {self.prog} --help"))
 
 
 def parser() -> argparse.ArgumentParser:
-    of_all = argparse.ArgumentParser(prog="python -m airflow_provider_service")
-    subparsers = of_all.add_subparsers(required=True, metavar="COMMAND")
+    of_all = _Parser(prog="python -m airflow_provider_service", description=_HELP)
+    of_all.add_argument("--version", action="version", version=f"airflow-provider-service {__version__}")
+    groups: dict[str, Any] = {"": of_all.add_subparsers(required=True, metavar="COMMAND")}
+    for name, text in GROUPS.items():
+        group = groups[""].add_parser(name, help=text, description=text)
+        groups[name] = group.add_subparsers(required=True, metavar="COMMAND")
     for command in COMMANDS:
-        own = subparsers.add_parser(command.name, help=command.help, description=command.help, epilog=command.statuses)
-        own.set_defaults(module=command.module, command=command.name)
-        for flags, settings in (*command.options, *_SHARED):
+        places = [
+            settings.get("metavar", flags[0].upper()) for flags, settings in command.options if flags[0][0] != "-"
+        ]
+        own = groups[command.group].add_parser(
+            command.name,
+            **({} if command.is_hidden else {"help": command.help}),
+            usage=" ".join(["%(prog)s", *places, "[options]"]),
+            description=command.help,
+            epilog=command.epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        own.set_defaults(place=command.place)
+        for flags, settings in command.arguments:
             own.add_argument(*flags, **settings)
     return of_all
 
@@ -280,10 +406,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from airflow_provider_service._cli.performing import perform
 
     parsed = parser().parse_args(arguments)
-    return perform(parsed.module, parsed.command, parsed)
+    return perform(parsed.place, parsed)
 
 
-def _end(module: str, name: str, arguments: argparse.Namespace) -> None:
+def _end(place: str, arguments: argparse.Namespace) -> None:
     from airflow_provider_service._cli.performing import perform
 
-    sys.exit(perform(module, name, arguments))
+    sys.exit(perform(place, arguments))

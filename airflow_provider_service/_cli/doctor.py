@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from airflow_provider_service._cli.performing import DONE, FAILED, connected
-from airflow_provider_service._cli.screen import UsageError, progress_bar
+from airflow_provider_service._cli.screen import given_once, progress_bar
 from airflow_provider_service._core.reports.report import on_one_line, shown
 from airflow_provider_service._core.text_table import text_table
 from airflow_provider_service.client._clock import clock
@@ -26,12 +26,10 @@ _STYLES = {"FAIL": "bold red", "ok": "green", "note": "dim"}
 def perform_doctor(screen: Screen, arguments: argparse.Namespace) -> int:
     from airflow_provider_service._core.pages.checkup import Finding, verdict
 
-    conn_ids = [conn_id for conn_id in (arguments.conn_id, arguments.connection) if conn_id is not None]
-    if len(conn_ids) > 1:
-        raise UsageError("give the id of the connection once")
+    conn_id = given_once("the id of the connection", arguments.conn_id, arguments.connection)
     base_url = None
     try:
-        with connected(screen, conn_ids[0] if conn_ids else None, arguments.uri) as hook:
+        with connected(screen, conn_id, arguments.uri, is_examined=True) as hook:
             base_url = hook.config.base_url
             findings = _examined(screen, hook.config)
     except ServiceConfigError as error:

@@ -35,7 +35,8 @@ _SIGNALS_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _WITH_STORED_CONNECTIONS = ("_AIRFLOW_PROCESS_CONTEXT", "server")
 
 
-def perform(module: str, name: str, arguments: argparse.Namespace) -> int:
+def perform(place: str, arguments: argparse.Namespace) -> int:
+    module, _, name = place.partition(".")
     screen = Screen(as_json=arguments.json)
     with _interruptible(screen), screen.logs(is_verbose=arguments.verbose), in_environment(*_WITH_STORED_CONNECTIONS):
         try:
@@ -89,10 +90,13 @@ def _failed(screen: Screen, error: Exception, status: int) -> int:
 
 
 @contextmanager
-def connected(screen: Screen, conn_id: str | None, uri: str | None, *, option: str = "") -> Iterator[ServiceHook]:
+def connected(
+    screen: Screen, conn_id: str | None, uri: str | None, *, option: str = "", is_examined: bool = False
+) -> Iterator[ServiceHook]:
     """An option prefix, as ``source-``, takes no connection from the environment.
 
-    A connection of Airflow's database is read only if the environment does not define one.
+    A connection of Airflow's database is read only if the environment does not define one. At a terminal, a service
+    that cannot be reached is an error at once, unless the command examines that itself.
     """
     from airflow_provider_service.hooks.service import ServiceHook
 
@@ -108,6 +112,10 @@ def connected(screen: Screen, conn_id: str | None, uri: str | None, *, option: s
         screen.hide(list(hook.config.keys))
         if not screen.as_json:
             screen.note(f"{'Source' if option else 'Instance'}: {hook.config.base_url} ({hook.resolved_conn_id})")
+        if screen.is_terminal and not is_examined:
+            is_reached, message = hook.test_connection()
+            if not is_reached:
+                raise ServiceError(message)
         yield hook
 
 

@@ -1,33 +1,44 @@
-"""``run``: start a workflow, and wait for its execution; ``logs``: show an execution. Both show its nodes."""
+"""``run``: start a workflow, and wait for its execution; ``executions``: list, show, stop and retry them."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC
+from itertools import chain
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic_core import from_json
+
+from airflow_provider_service._airflow.connection import WebhookHeaders
 from airflow_provider_service._cli.deploying import check_arguments
 from airflow_provider_service._cli.performing import DONE, FAILED, connected
-from airflow_provider_service._cli.screen import UsageError, require_text
-from airflow_provider_service._core.arguments import FAULT_TOLERANCE_SECONDS, LEAST_POLL_SECONDS
+from airflow_provider_service._cli.screen import UsageError, given_once, require_text
+from airflow_provider_service._core.arguments import LEAST_POLL_SECONDS, MAX_SECONDS
 from airflow_provider_service._core.references import PROJECT, WORKFLOW
 from airflow_provider_service._core.runs.output import NodeLog, WantedOutput, read_to_show
-from airflow_provider_service._core.text_table import cut
+from airflow_provider_service._core.text_table import cut, text_table
 from airflow_provider_service._core.waits.watch import Wait, poll_here
-from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client import errors
+from airflow_provider_service.client._constraints import ENDED_STATUSES, FAILED_STATUSES
+from airflow_provider_service.client._execution_data import Failure, failed_node, failure_of, nodes_of, read_state
+from airflow_provider_service.client._lookup import get_workflow
+from airflow_provider_service.client._values import dict_or_empty, one_line
+from airflow_provider_service.hooks._running import wait_as
+from airflow_provider_service.links.service import execution_url
 
 if TYPE_CHECKING:
     from airflow_provider_service._cli.screen import Screen
     from airflow_provider_service._core.arguments import ReturnOutput
     from airflow_provider_service._core.waits.outcome import Outcome
-    from airflow_provider_service.client import ServiceClient
     from airflow_provider_service.client._execution_data import NodeRun
-    from airflow_provider_service.client.models import Execution
+    from airflow_provider_service.client.models import Execution, Workflow
     from airflow_provider_service.hooks.service import ServiceHook
 
 
@@ -35,63 +46,82 @@ if TYPE_CHECKING:
 _LONGEST_NODE_PAUSE_SECONDS = 30.0
 _NAME_CHARS = 40
 _STYLES = {"success": "green", "error": "red", "crashed": "red", "canceled": "yellow"}
+#: The options of ``run`` that are arguments of the hook.
+_SAME_IN_HOOK = (
+    *(*WORKFLOW.fields, *PROJECT.fields, "trigger_node", "webhook_conn_id", "run_key"),
+    *("activate", "start", "mode", "enable_mcp", "output_path"),
+)
 
 
 def perform_run(screen: Screen, arguments: argparse.Namespace) -> int:
+    arguments.workflow_name = given_once("the name of the workflow", arguments.name, arguments.workflow_name)
     check_arguments(arguments, WORKFLOW, PROJECT)
     payload = _payload(arguments.payload)
-    wanted = _wanted(arguments)
+    wanted = _wanted(screen, arguments)
     with connected(screen, arguments.conn_id, arguments.uri) as hook:
         started = hook.run_workflow(
-            workflow_id=arguments.workflow_id,
-            workflow_name=arguments.workflow_name,
-            project_id=arguments.project_id,
-            project_name=arguments.project_name,
+            **{name: getattr(arguments, name) for name in _SAME_IN_HOOK},
             payload=payload,
-            run_key=arguments.run_key,
-            trigger_node=arguments.trigger_node,
-            webhook_conn_id=arguments.webhook_conn_id,
-            activate=arguments.activate,
-            start=arguments.start,
-            mode=arguments.mode,
-            enable_mcp=arguments.enable_mcp,
             wait_for_completion=False,
             return_output=_return_output(arguments.output),
-            output_path=arguments.output_path,
         )
-        try:
-            screen.line(f"Execution {started['execution_id']} was started: {started['url']}")
-            if arguments.no_wait:
-                screen.result(started)
-                return DONE
-            return _wait(screen, arguments, hook, str(started["execution_id"]), wanted)
-        except KeyboardInterrupt:
-            screen.note(f"The execution keeps running; to follow it: logs {started['execution_id']} --follow", None)
-            raise
+        webhook_conn_id = arguments.webhook_conn_id
+        webhook = None if webhook_conn_id is None else hook.get_connection(webhook_conn_id)
+        return _wait(screen, arguments, hook, started, wanted, WebhookHeaders(webhook, None))
 
 
-def _wanted(arguments: argparse.Namespace) -> WantedOutput | None:
+def perform_retry(screen: Screen, arguments: argparse.Namespace) -> int:
+    from airflow_provider_service._core.runs.attempt import Attempt
+    from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
+    from airflow_provider_service._core.waits.outcome import started
+
+    wanted = _wanted(screen, arguments)
+    with connected(screen, arguments.conn_id, arguments.uri) as hook:
+        original = hook.executions.get(arguments.execution_id)
+        start = IdempotentStart(hook.client, Attempt.only(), timeout=arguments.timeout, stopped=threading.Event())
+        execution_id, workflow_id = start.retry_execution(original, load_workflow=arguments.load_workflow or None)
+        retry = started(hook.client.base_url, workflow_id, execution_id)
+        return _wait(screen, arguments, hook, retry, wanted, WebhookHeaders(None, None))
+
+
+def _wanted(screen: Screen, arguments: argparse.Namespace) -> WantedOutput | None:
     for name in ("run_key", "trigger_node", "webhook_conn_id", "output", "output_path"):
-        require_text(name, getattr(arguments, name))
+        require_text(name, getattr(arguments, name, None))
     if arguments.output_path is not None and arguments.output is None:
         raise UsageError("--output-path has no effect without --output; nothing was started")
-    return WantedOutput.of(_return_output(arguments.output), None, arguments.output_path)
+    wanted = WantedOutput.of(_return_output(arguments.output), None, arguments.output_path)
+    if wanted is not None:
+        screen.keep_output_for_data()
+    return wanted if wanted is None or wanted.path else replace(wanted, max_bytes=inf)
 
 
 def _wait(
-    screen: Screen, arguments: argparse.Namespace, hook: ServiceHook, execution_id: str, wanted: WantedOutput | None
+    screen: Screen,
+    arguments: argparse.Namespace,
+    hook: ServiceHook,
+    started: Mapping[str, Any],
+    wanted: WantedOutput | None,
+    headers: WebhookHeaders,
 ) -> int:
-    from airflow_provider_service._airflow.connection import WebhookHeaders
     from airflow_provider_service._core.waits.outcome import end_of
     from airflow_provider_service._core.waits.stop import stop_overdue
 
-    lines = NodeLines(screen)
-    wait = _wait_for(execution_id, poll_interval=arguments.poll_interval, timeout=arguments.timeout)
-    outcome = stop_overdue(hook.client, _follow(hook.client, wait, lines), wait)
-    webhook = None if arguments.webhook_conn_id is None else hook.get_connection(arguments.webhook_conn_id)
-    end = end_of(hook.client, outcome, wanted, WebhookHeaders(webhook, None), show=lines.show)
-    if end.get("output") is not None:
-        screen.line(json.dumps(end["output"], indent=2, ensure_ascii=False))
+    execution_id, lines = started["execution_id"], NodeLines(screen)
+    message = f"Execution {execution_id} was started: {started['url']}"
+    if arguments.no_wait:
+        screen.line(message)
+        screen.result(started)
+        return DONE
+    screen.note(message, None)
+    try:
+        wait = _wait_for(hook, execution_id, arguments.poll_interval, arguments.timeout)
+        outcome = stop_overdue(hook.client, _follow(hook, wait, lines), wait)
+        end = end_of(hook.client, outcome, wanted, headers, show=lines.show)
+    except KeyboardInterrupt:
+        screen.note(f"The execution keeps running; to follow it: executions show {execution_id} --follow", None)
+        raise
+    if end.get("output") is not None and not screen.as_json:
+        screen.data(end["output"])
     return _show_end(screen, outcome, end)
 
 
@@ -118,82 +148,129 @@ def _payload(text: str | None) -> Any:
             text = sys.stdin.read()
         elif text.startswith("@"):
             text = Path(text[1:]).read_text(encoding="utf-8")
-        return json.loads(text, parse_constant=_refuse_constant)
-    except (OSError, ValueError, RecursionError) as error:
+        return from_json(text, allow_inf_nan=False)
+    except (OSError, ValueError) as error:
         raise UsageError(f"--payload cannot be read as JSON: {error}; nothing was started") from error
 
 
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a value of JSON")
+def _wait_for(hook: ServiceHook, execution_id: str, poll_interval: float, timeout: float = MAX_SECONDS) -> Wait:
+    poll_interval = max(poll_interval, LEAST_POLL_SECONDS)
+    return replace(wait_as(str(hook.resolved_conn_id), timeout, poll_interval, "fail"), execution_id=execution_id)
 
 
-def _wait_for(execution_id: str, *, poll_interval: float, timeout: float = inf) -> Wait:
-    return Wait(
-        execution_id=execution_id,
-        service_conn_id="",
-        deadline=clock().now() + timeout,
-        timeout=timeout,
-        poll_interval=max(poll_interval, LEAST_POLL_SECONDS),
-        on_vanished="fail",
-        fault_tolerance=FAULT_TOLERANCE_SECONDS,
-        expected_workflow_id=None,
-    )
-
-
-def _follow(client: ServiceClient, wait: Wait, lines: NodeLines) -> Outcome:
-    config = client.transport.config
+def _follow(hook: ServiceHook, wait: Wait, lines: NodeLines) -> Outcome:
     pauses = (wait.poll_interval, max(wait.poll_interval, _LONGEST_NODE_PAUSE_SECONDS))
-    nodes = NodeLog(config, wait.execution_id, show=lines.show, pauses=pauses)
-    outcome = poll_here(config, wait, threading.Event(), nodes=nodes)
+    nodes = NodeLog(hook.config, wait.execution_id, show=lines.show, pauses=pauses)
+    outcome = poll_here(hook.config, wait, threading.Event(), nodes=nodes)
     if outcome is None:
         raise AssertionError("nobody gives this wait up")
     return outcome
 
 
-def perform_logs(screen: Screen, arguments: argparse.Namespace) -> int:
-    from airflow_provider_service.client._execution_data import read_state
-
+def perform_list(screen: Screen, arguments: argparse.Namespace) -> int:
+    require_text("workflow", arguments.workflow)
     with connected(screen, arguments.conn_id, arguments.uri) as hook:
-        lines = NodeLines(screen)
-        if not arguments.follow:
-            found, _ = read_state(hook.client, arguments.execution_id)
-            return _show(screen, hook, read_to_show(hook.client, arguments.execution_id) or found, lines)
-        outcome = _follow(hook.client, _wait_for(arguments.execution_id, poll_interval=arguments.poll_interval), lines)
-        ended = None if outcome.status is None else read_to_show(hook.client, arguments.execution_id)
+        workflow = None if arguments.workflow is None else _workflow(hook, arguments.workflow)
+        options = {"workflow_id": workflow.id if workflow else None, "limit": arguments.limit}
+        # Without a status, the service leaves out those that are running.
+        lists = [hook.executions.list(status=status, **options) for status in arguments.status or ("running", None)]
+        found = {execution.id: execution for execution in chain(*lists)}
+        newest = sorted(found.values(), key=lambda execution: -execution.number)[: arguments.limit]
+        names: dict[str | None, str | None] = {None: None}
+        for workflow_id in {execution.workflow_id for execution in newest if execution.workflow_id}:
+            with suppress(errors.ServiceError):  # it was deleted, or the key may not read it
+                names[workflow_id] = (workflow or hook.workflows.get(workflow_id)).name
+        facts = [_facts(hook, execution, names.get(execution.workflow_id)) for execution in newest]
+    lines = text_table(("id", "status", "workflow", "started (UTC)", "seconds"), [*map(_row, newest, facts)])
+    for line, style in zip(lines, ["bold", *(_STYLES.get(execution.status) for execution in newest)], strict=True):
+        screen.line(line, style)
+    screen.result(facts)
+    return DONE
+
+
+def _workflow(hook: ServiceHook, name_or_id: str) -> Workflow:
+    try:
+        return get_workflow(hook, name_or_id)
+    except errors.ServiceLookupError:
+        with suppress(errors.ServiceNotFoundError, errors.ServiceInputError):
+            return hook.workflows.get(name_or_id)
+        raise
+
+
+def _row(execution: Execution, facts: Mapping[str, Any]) -> list[str]:
+    name = cut(one_line(facts["workflow_name"] or execution.workflow_id or "-"), 30)
+    began, ended = execution.started_at, execution.stopped_at
+    if began is None or began.year == 1970:  # it has not begun
+        return [execution.id, execution.status, name, "-", "-"]
+    seconds = f"{(ended - began).total_seconds():.1f}" if ended and execution.status in ENDED_STATUSES else "-"
+    return [execution.id, execution.status, name, f"{began.astimezone(UTC):%Y-%m-%d %H:%M:%S}", seconds]
+
+
+def _facts(hook: ServiceHook, execution: Execution, workflow_name: str | None) -> dict[str, Any]:
+    wire = execution.to_wire()
+    return {
+        "execution_id": execution.id,
+        "status": execution.status,
+        "workflow_id": execution.workflow_id,
+        "workflow_name": workflow_name,
+        "started_at": wire.get("startedAt"),
+        "stopped_at": wire.get("stoppedAt"),
+        "url": execution_url(hook.config.base_url, execution.workflow_id or "", execution.id),
+    }
+
+
+def perform_show(screen: Screen, arguments: argparse.Namespace) -> int:
+    require_text("output", arguments.output)
+    if arguments.output is not None:
+        screen.keep_output_for_data()
+    execution_id, lines = str(arguments.execution_id), NodeLines(screen)
+    with connected(screen, arguments.conn_id, arguments.uri) as hook:
+        wait = _wait_for(hook, execution_id, arguments.poll_interval)
+        outcome = _follow(hook, wait, lines) if arguments.follow else None
+        if arguments.output is not None:
+            node = None if arguments.output == "-" else arguments.output
+            screen.data(hook.executions.output(execution_id, node=node))
+            return DONE
+        if outcome is None:
+            found, _ = read_state(hook.client, execution_id)
+            return _show(screen, hook, read_to_show(hook.client, execution_id) or found, lines)
+        ended = None if outcome.status is None else read_to_show(hook.client, execution_id)
         return _show_end(screen, outcome, {"nodes": ended and _nodes(ended, lines)})
 
 
-def _show(screen: Screen, hook: ServiceHook, execution: Execution, lines: NodeLines) -> int:
-    from airflow_provider_service.client._execution_data import failed_node, failure_of
-    from airflow_provider_service.links.service import execution_url
+perform_logs = perform_show
 
-    url = execution_url(hook.config.base_url, execution.workflow_id or "", execution.id)
-    screen.line(f"Execution {execution.id}: {execution.status}: {url}", "bold")
+
+def _show(screen: Screen, hook: ServiceHook, execution: Execution, lines: NodeLines) -> int:
+    facts = _facts(hook, execution, dict_or_empty(execution.workflow_data).get("name"))
+    whose = f" of {facts['workflow_name']!r}" if facts["workflow_name"] else ""
+    screen.line(f"Execution {execution.id}{whose}: {execution.status}: {facts['url']}", "bold")
     nodes = _nodes(execution, lines)
-    failure = failure_of(execution)
+    failure = failure_of(execution) if execution.status in FAILED_STATUSES else Failure(None, None)
     if failure.message:
         ended = "Failed at" if failed_node(execution) else "Ended after"
         where = f"{ended} node '{failure.node}'" if failure.node else "Ended"
         screen.line(f"{where}: {failure.message}", "bold red")
-    wire = execution.to_wire()
-    screen.result(
-        {
-            "execution_id": execution.id,
-            "status": execution.status,
-            "workflow_id": execution.workflow_id,
-            "started_at": wire.get("startedAt"),
-            "stopped_at": wire.get("stoppedAt"),
-            "url": url,
-            "nodes": nodes,
-            "failure": failure._asdict() if any(failure) else None,
-        }
-    )
+    screen.result({**facts, "nodes": nodes, "failure": failure._asdict() if any(failure) else None})
     return DONE
 
 
-def _nodes(execution: Execution, lines: NodeLines) -> list[dict[str, object]] | None:
-    from airflow_provider_service.client._execution_data import nodes_of
+def perform_stop(screen: Screen, arguments: argparse.Namespace) -> int:
+    from airflow_provider_service._core.waits.stop import try_to_stop
 
+    execution_id, status = str(arguments.execution_id), None
+    with connected(screen, arguments.conn_id, arguments.uri) as hook:
+        execution, _ = read_state(hook.client, execution_id)
+        fate = "had ended" if execution.status in ENDED_STATUSES else try_to_stop(hook.config, execution_id)
+        with suppress(errors.ServiceNotFoundError):  # if its workflow does not save such executions
+            status = read_state(hook.client, execution_id)[0].status
+        url = _facts(hook, execution, None)["url"]
+    screen.line(f"Execution {execution_id} {fate}: {status or 'not saved'}: {url}", "bold")
+    screen.result({"execution_id": execution_id, "status": status, "stopped": fate == "was stopped", "url": url})
+    return FAILED if fate == "could NOT be stopped" else DONE
+
+
+def _nodes(execution: Execution, lines: NodeLines) -> list[dict[str, object]] | None:
     if execution.data is None:
         return None
     nodes = nodes_of(execution)

@@ -34,6 +34,14 @@ def require_text(name: str, value: object) -> None:
         raise UsageError(f"--{name.replace('_', '-')} must not be empty")
 
 
+def given_once(what: str, *values: str | None) -> str | None:
+    """The one value that is given in any of several places; None if none is."""
+    given = [value for value in values if value is not None]
+    if len(given) > 1:
+        raise UsageError(f"give {what} once")
+    return next(iter(given), None)
+
+
 class DeclinedError(Exception):
     """A person did not confirm a question; nothing was done."""
 
@@ -47,6 +55,7 @@ class Screen:
         self._output: Any = _Output(sys.stdout)
         self._errors = _console(_Output(sys.stderr))
         self.console = self._errors if as_json else _console(self._output)
+        self.is_terminal = sys.stderr.isatty()
 
     def hide(self, secrets: Sequence[str]) -> None:
         self._secrets += secrets
@@ -61,10 +70,23 @@ class Screen:
 
     def result(self, value: Any) -> None:
         if self.as_json:
-            plain = json.loads(json.dumps(value, default=str))
-            # JSON escapes all characters outside of ASCII, so it cannot control a terminal.
-            text = json.dumps(self._without_secrets(plain), indent=2)
-            print(text, file=self._output, flush=True)
+            self._print_json(value)
+
+    def keep_output_for_data(self) -> None:
+        """Send all lines to the standard error, so that only :meth:`data` writes to the standard output."""
+        self.console = self._errors
+
+    def data(self, value: Any) -> None:
+        """Print what was asked for: as JSON, or more readable at a terminal."""
+        if self._output.isatty():
+            _print(_console(self._output), self._safe(json.dumps(value, indent=2, ensure_ascii=False)), None)
+        else:
+            self._print_json(value)
+
+    def _print_json(self, value: Any) -> None:
+        plain = json.loads(json.dumps(value, default=str))
+        # JSON escapes all characters outside of ASCII, so it cannot control a terminal.
+        print(json.dumps(self._without_secrets(plain), indent=2), file=self._output, flush=True)
 
     def require_answer(self, *, yes: bool) -> None:
         """Refuse to begin if a confirmation is needed but there is no terminal."""

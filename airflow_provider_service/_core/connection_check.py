@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_service.client import errors
+from airflow_provider_service.client._http.answers import IF_TLS
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
@@ -37,9 +38,9 @@ def check_connection(client: ServiceClient) -> ConnectionCheck:
     except (errors.ServiceUnauthorizedError, errors.ServiceMissingScopeError) as error:
         return ConnectionCheck(False, str(error), is_key_refused=True)
     except errors.ServiceError as error:
-        return ConnectionCheck(False, str(error))
-    unreported = "may list workflows (this server does not report the key's scopes)"
-    may = unreported if scopes is None else f"holds {len(scopes)} scopes"
+        is_tls = client.base_url.startswith("http:") and isinstance(error, errors.ServiceConnectionLostError)
+        return ConnectionCheck(False, f"{error}. {IF_TLS}" if is_tls else str(error))
+    may = "may list workflows (scopes are not reported)" if scopes is None else f"holds {len(scopes)} scopes"
     return ConnectionCheck(True, f"Connected to {client.base_url}; the key {may}", scopes)
 
 

@@ -1,4 +1,4 @@
-"""``run`` and ``logs``: an execution, with its nodes as they end."""
+"""``run`` and ``executions``: an execution, with its nodes as they end."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import sys
 import pytest
 
 from airflow_provider_service._core.runs import output
+from airflow_provider_service.client._clock import Clock, using
 from tests.cli.conftest import Terminal
 from tests.runs.workflows import put, puts_out, wait, webhook
+from tests.set_clock import SetClock
 
 QUICK = ("--poll-interval", "0.05")
 
@@ -24,8 +26,8 @@ def test_a_run_by_name(cli, simulator, count):
     ended = cli("run", "Count", "--payload", '{"n": 1}', *QUICK)
 
     assert ended.status == 0, ended.err
-    started, *nodes, last = ended.out.splitlines()
-    assert started == f"Execution 1 was started: {simulator.base_url}/workflow/{count}/executions/1"
+    assert f"Execution 1 was started: {simulator.base_url}/workflow/{count}/executions/1\n" in ended.err
+    *nodes, last = ended.out.splitlines()
     assert [line.split()[0] for line in nodes] == ["success"] * 2
     assert [line.split()[-1] for line in nodes] == ["Webhook", "Output"]
     assert last == "Execution 1 ended with status 'success'"
@@ -47,6 +49,33 @@ def test_its_output_may_have_a_field_without_a_name(cli, simulator):
     put(simulator, webhook(), puts_out('={{ {"": 5, "n": 1} }}'), name="Blank")
 
     assert cli("run", "Blank", "--output", "-", "--json", *QUICK).result["output"] == [{"": 5, "n": 1}]
+
+
+@pytest.mark.parametrize("node", ["-", "Output"])
+def test_output_stands_alone_on_the_standard_output(cli, count, node):
+    ended = cli("run", "Count", "--payload", '{"n": "\u00e9"}', "--output", node, *QUICK)
+
+    assert ended.out == '[\n  {\n    "n": "\\u00e9"\n  }\n]\n'
+    for line in ("Execution 1 was started: ", " items  Webhook", "Execution 1 ended with status 'success'"):
+        assert line in ended.err
+
+
+def test_output_is_printed_whatever_its_size(cli, count, tmp_path):
+    arguments = ("run", "Count", "--payload", json.dumps({"n": "x" * 2 * output.MAX_OUTPUT_BYTES}), "--output", "-")
+
+    [item] = json.loads(cli(*arguments, *QUICK).out)
+    assert len(item["n"]) == 2 * output.MAX_OUTPUT_BYTES
+    ended = cli(*arguments, "--output-path", tmp_path / "out.json", *QUICK)
+    assert (ended.status, ended.out) == (0, "")
+    assert json.loads((tmp_path / "out.json").read_text()) == [item]
+
+
+def test_output_at_a_terminal_is_readable(cli, count, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", screen := Terminal())
+
+    cli("run", "Count", "--payload", '{"n": "\u00e9\u009b"}', "--output", "-", *QUICK)
+
+    assert '"n": "\u00e9\ufffd"' in screen.getvalue()
 
 
 def test_a_payload_from_the_standard_input(cli, count, monkeypatch):
@@ -123,7 +152,7 @@ def test_a_key_resumes(cli, client, count):
         (("Count", "--payload", "{"), "--payload cannot be read as JSON"),
         (("Count", "--payload", "@/no/such/file"), "nothing was started"),
         (("Count", "--timeout", "0"), "not a number of seconds above 0"),
-        (("Count", "--payload", "NaN"), "--payload cannot be read as JSON: NaN is not a value of JSON"),
+        (("Count", "--payload", "NaN"), "--payload cannot be read as JSON: expected value at line 1"),
         (("Count", "--output-path", "out.json"), "--output-path has no effect without --output"),
         (("Count", "--run-key", ""), "--run-key must not be empty"),
         (("",), "--workflow-name must not be empty"),
@@ -140,6 +169,23 @@ def test_wrong_usage(cli, simulator, count, arguments, message):
     assert not simulator.requests
 
 
+def test_a_workflow_is_named_once(cli, count):
+    assert cli("run", "--workflow-name", "Count", *QUICK).status == 0
+
+    ended = cli("run", "Count", "--workflow-name", "Count")
+    assert (ended.status, ended.err) == (2, "Error: give the name of the workflow once\n")
+
+
+def test_a_search_after_a_refusal_is_announced(cli, simulator, count):
+    simulator.inject("status", method="POST", path="/webhook/", status=400, times=None)
+
+    with using(SetClock(flows=True)):
+        ended = cli("run", "Count", *QUICK)
+
+    assert ended.status == 1
+    assert "answered 400; its execution is being searched for" in ended.err
+
+
 def test_an_unknown_workflow_or_node(cli, client, count):
     assert "no workflow" in cli("run", "Nope").err
     assert "has no node named 'Nope'" in cli("run", "Count", "--output", "Nope").err
@@ -152,13 +198,123 @@ def test_the_logs_of_an_execution(cli, simulator):
 
     ended = cli("logs", "1")
     assert ended.status == 0
-    assert "Execution 1: error: " in ended.out
+    assert "Execution 1 of 'Broken': error: " in ended.out
     assert "Failed at node " in ended.out
     found = cli("logs", "1", "--json").result
     assert found["status"] == "error"
     assert found["nodes"][-1]["status"] == "error"
     assert found["failure"]["message"] in ended.out
     assert cli("logs", "1", "--follow", *QUICK).status == 1
+
+
+def test_the_logs_of_a_success_hold_no_failure(cli, count):
+    cli("run", "Count", "--payload", '{"n": 1}', *QUICK)
+
+    found = cli("executions", "show", "1", "--json").result
+    assert (found["status"], found["workflow_name"], found["failure"]) == ("success", "Count", None)
+    assert [node["node"] for node in found["nodes"]] == ["Webhook", "Output"]
+
+
+def test_the_output_of_a_node_of_an_execution(cli, count):
+    cli("run", "Count", "--payload", '{"n": 1}', *QUICK)
+
+    for words in (("--output", "-"), ("--output", "Output", "--json"), ("--output", "-", "--follow", *QUICK)):
+        ended = cli("executions", "show", "1", *words)
+        assert (ended.status, ended.result) == (0, [{"n": 1}])
+    assert "its nodes that ran: 'Webhook', 'Output'" in cli("executions", "show", "1", "--output", "Nope").err
+
+
+@pytest.fixture
+def four(cli, simulator, count):
+    """A success, a failure, one that sleeps, and one that runs."""
+    simulator.create_webhook_workflow("Broken", path="broken", behaviour="failing")
+    simulator.create_webhook_workflow("Slow", path="slow", behaviour="long", seconds=60)
+    put(simulator, webhook("sleeper"), wait(600), puts_out("={{ {} }}"), name="Sleeper")
+    for name in ("Count", "Broken", "Sleeper", "Slow"):
+        cli("run", name, "--payload", '{"n": 1}', "--no-wait")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ((), ["4 running", "3 waiting", "2 error", "1 success"]),
+        (("--limit", "2"), ["4 running", "3 waiting"]),
+        (("--status", "waiting"), ["3 waiting"]),
+        (("--status", "error", "success"), ["2 error", "1 success"]),
+        (("--workflow", "Broken"), ["2 error"]),
+        (("--workflow", "Broken", "--status", "success"), []),
+    ],
+)
+def test_executions_are_listed_newest_first(cli, four, words, expected):
+    ended = cli("executions", "list", *words)
+
+    assert ended.status == 0
+    head, *lines = ended.out.splitlines()
+    assert head.split() == ["id", "status", "workflow", "started", "(UTC)", "seconds"]
+    assert [" ".join(line.split()[:2]) for line in lines] == expected
+    listed = cli("executions", "list", *words, "--json").result
+    assert [f"{one['execution_id']} {one['status']}" for one in listed] == expected
+
+
+def test_what_a_list_says_of_an_execution(cli, client, four, simulator):
+    [workflow] = client.workflows.list(name="Broken")
+
+    by_name, by_id = (cli("executions", "list", "--workflow", one, "--json").result for one in ("Broken", workflow.id))
+
+    assert by_name == by_id
+    [found] = by_id
+    assert found.keys() == {
+        *("execution_id", "status", "workflow_id", "workflow_name", "started_at", "stopped_at", "url")
+    }
+    assert (found["workflow_name"], found["workflow_id"]) == ("Broken", workflow.id)
+    assert found["url"] == f"{simulator.base_url}/workflow/{workflow.id}/executions/2"
+    row = cli("executions", "list", "--workflow", "Broken").out.splitlines()[1].split()
+    assert row[:3] == ["2", "error", "Broken"]
+    assert f"{row[3]}T{row[4]}" == found["started_at"][:19]
+
+
+def test_executions_of_workflows_that_cannot_be_read(cli, client, four, simulator):
+    [workflow] = client.workflows.list(name="Broken")
+    simulator.inject("status", path="/workflows/", status=403, times=None)
+
+    assert workflow.id in cli("executions", "list").out
+    ended = cli("executions", "list", "--workflow", "No such workflow")
+    assert ended.status == 1
+    assert "there is no workflow named 'No such workflow'" in ended.err
+
+
+def test_an_execution_is_stopped(cli, client, four):
+    ended = cli("executions", "stop", "4", "--json")
+
+    assert ended.result.keys() == {"execution_id", "status", "stopped", "url"}
+    assert (ended.status, ended.result["status"], ended.result["stopped"]) == (0, "canceled", True)
+    assert client.executions.get("4").status == "canceled"
+    again = cli("executions", "stop", "4")
+    assert again.status == 0
+    assert "Execution 4 had ended: canceled: " in again.out
+
+
+def test_an_execution_is_retried(cli, client, simulator, four):
+    failed = cli("executions", "retry", "2", *QUICK)
+    assert failed.status == 1
+    assert "Execution 5 ended with status 'error' at node" in failed.err
+    assert client.executions.get("5").retry_of == "2"
+
+    started = cli("executions", "retry", "2", "--no-wait", "--json")
+    assert (started.status, started.result["execution_id"]) == (0, "6")
+    refused = cli("executions", "retry", "4")
+    assert refused.status == 1
+    assert "it has not ended, its status is 'running'; no retry was started" in refused.err
+
+
+def test_the_output_of_a_retry(cli, client, simulator):
+    workflow_id = put(simulator, webhook(), puts_out('={{ {"n": $json.body.n} }}'), name="Count")
+    execution_id = simulator.start_execution(workflow_id, status="error")
+
+    ended = cli("executions", "retry", execution_id, "--load-workflow", "--output", "-", *QUICK)
+
+    assert ended.status == 0, ended.err
+    assert json.loads(ended.out)
 
 
 @pytest.mark.parametrize(
@@ -230,8 +386,9 @@ def test_a_failed_read_of_the_nodes_does_not_hide_that_the_execution_has_succeed
     assert "The nodes of execution 1 cannot be shown" in ended.err
 
 
-def test_an_execution_that_is_not_there(cli):
-    ended = cli("logs", "99")
+@pytest.mark.parametrize("words", [("logs", "99"), ("executions", "stop", "99"), ("executions", "retry", "99")])
+def test_an_execution_that_is_not_there(cli, words):
+    ended = cli(*words)
 
     assert ended.status == 1
     assert ended.err.splitlines()[-1].startswith("Error: GET /executions/99: not found")
@@ -239,7 +396,6 @@ def test_an_execution_that_is_not_there(cli):
 
 def test_an_interrupted_wait_says_that_the_execution_keeps_running(cli, client, simulator, monkeypatch):
     simulator.create_webhook_workflow("Slow", path="slow", behaviour="long", seconds=60)
-    from airflow_provider_service.client._clock import Clock, using
 
     class Interrupted(Clock):
         def wait(self, event, seconds, deadline=float("inf")):
@@ -251,5 +407,5 @@ def test_an_interrupted_wait_says_that_the_execution_keeps_running(cli, client, 
         ended = cli("run", "Slow", "--poll-interval", "0.25")
 
     assert ended.status == 130
-    assert "The execution keeps running; to follow it: logs 1 --follow" in ended.err
+    assert "The execution keeps running; to follow it: executions show 1 --follow" in ended.err
     assert client.executions.get("1").status == "running"

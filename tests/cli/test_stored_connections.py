@@ -68,10 +68,11 @@ def guarded(simulator):
     return put(simulator, node, puts_out("={{ {} }}"), name="Guarded")
 
 
-@pytest.mark.parametrize("command", [command.name for command in COMMANDS])
+@pytest.mark.parametrize("command", [f"{command.group} {command.name}".strip() for command in COMMANDS])
 def test_each_command_finds_stored_connections(cli, simulator, stored, guarded, folder, tmp_path, command):
     simulator.create_webhook_workflow("Plain", path="plain")
     archive = tmp_path / "backup.zip"
+    execution_id = simulator.start_execution(guarded, status="error")
     if command == "restore":
         assert cli("backup", archive).status == 0
     from_stored = ("--source-conn-id", "n8n_default", "--conn-id", "production")
@@ -85,10 +86,14 @@ def test_each_command_finds_stored_connections(cli, simulator, stored, guarded, 
         "restore": (archive, "--preview"),
         "audit": (),
         "run": ("Guarded", "--webhook-conn-id", "orders", "--poll-interval", "0.05"),
-        "logs": (simulator.start_execution(guarded, status="success"),),
+        "logs": (execution_id,),
+        "executions list": (),
+        "executions show": (execution_id,),
+        "executions stop": (execution_id,),
+        "executions retry": (execution_id, "--no-wait"),
     }
 
-    ended = cli(command, *arguments[command])
+    ended = cli(*command.split(), *arguments[command])
 
     assert ended.status == 0, ended.out + ended.err
     assert f": {simulator.base_url} (n8n_default)" in ended.err

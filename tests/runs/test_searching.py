@@ -26,6 +26,7 @@ from airflow_provider_service._core.runs.service_retry import RetrySearch
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client.errors import ServiceTaskKilledError
 from airflow_provider_service.client.models import Execution
+from tests.set_clock import SetClock
 
 pytestmark = pytest.mark.usefixtures("set_clock")
 
@@ -356,3 +357,9 @@ def test_retries_are_younger_than_what_they_retry(client: ServiceClient, server:
     of_the_workflow = [request.url for request in server.request_history if "workflowId" in request.url]
     assert "cursor" not in str(of_the_workflow)
     assert "includeData" not in str([request.url for request in server.request_history])
+
+
+def test_a_search_asks_with_growing_pauses(set_clock: SetClock) -> None:
+    assert searching.search_for(lambda: None, 30, threading.Event()) is None
+
+    assert [round(pause, 1) for pause in set_clock.pauses] == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5, 5, 5, 5, 3.7]

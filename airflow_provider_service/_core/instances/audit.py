@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._core.arguments import as_list, read_count, read_seconds, require, require_choice
 from airflow_provider_service._core.reports.report import require_report_place, write_report
-from airflow_provider_service._core.reports.sections import CATEGORIES, audit_report, findings_of
+from airflow_provider_service._core.reports.sections import CATEGORIES, ID_RANK, audit_report, findings_of, rank
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
@@ -31,7 +31,8 @@ class Audited:
                 yield f"    Recommendation: {section.recommendation}"
                 places = section.location or []
                 for place in places[:_MAX_SHOWN_LOCATIONS]:
-                    yield "    - " + ", ".join(f"{name} {value}" for name, value in place.items())
+                    names = sorted((name for name in place if rank(name) < ID_RANK), key=rank)
+                    yield "    - " + ", ".join(str(place[name]) for name in names)
                 if len(places) > _MAX_SHOWN_LOCATIONS:
                     yield f"    and {len(places) - _MAX_SHOWN_LOCATIONS} more"
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 CATEGORIES = ("credentials", "database", "nodes", "filesystem", "instance")
 # The columns that come first, in this order; others follow, and ids come last.
 _FIRST = ("name", "workflowName", "nodeName", "nodeType", "packageUrl", "filePath")
+ID_RANK = len(_FIRST) + 1
 #: What an audit found: the sections of each category that has any.
 Findings = Mapping[str, Sequence["AuditSection"]]
 
@@ -72,7 +73,7 @@ def audit_report(reports: AuditReports, risky: Sequence[str], *, made_at: dateti
 
 def _table(category: str, section: AuditSection, base_url: str) -> Table:
     rows = section.location or []
-    names = sorted(dict.fromkeys(name for row in rows for name in row), key=_rank)
+    names = sorted(dict.fromkeys(name for row in rows for name in row), key=rank)
     return Table(
         f"{category}: {section.title}",
         [_title(name) for name in names],
@@ -81,8 +82,8 @@ def _table(category: str, section: AuditSection, base_url: str) -> Table:
     )
 
 
-def _rank(name: str) -> int:
-    """The position of a column: names that people know come first, and ids of the service come last."""
+def rank(name: str) -> int:
+    """The position of a column: names that people know come first, and ids of the service, ``ID_RANK``, last."""
     if name in _FIRST:
         return _FIRST.index(name)
     return len(_FIRST) + (name.lower().endswith("id") or name == "kind")

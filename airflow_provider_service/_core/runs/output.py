@@ -150,6 +150,8 @@ class WantedOutput:
     max_items: int | None
     #: Where to write output that is too large for XCom; None to leave such output out.
     path: str | None
+    #: What XCom may hold; a person may see more.
+    max_bytes: float = MAX_OUTPUT_BYTES
 
     @classmethod
     def of(cls, return_output: ReturnOutput, max_items: int | None, path: str | None) -> WantedOutput | None:
@@ -253,7 +255,7 @@ def _output(execution: Execution | None, wanted: WantedOutput, headers: MakeHead
         items = items[: wanted.max_items]
     if headers is not None:
         items = _without_secrets(items, headers)
-    return {**no_output(), "output_items": count, **_small_enough(items, wanted.path)}
+    return {**no_output(), "output_items": count, **_small_enough(items, wanted)}
 
 
 def _report_files(execution: Execution, node: str) -> None:
@@ -273,14 +275,14 @@ def _report_files(execution: Execution, node: str) -> None:
         )
 
 
-def _small_enough(items: list[Any], path: str | None) -> dict[str, Any]:
+def _small_enough(items: list[Any], wanted: WantedOutput) -> dict[str, Any]:
     text = json.dumps(items)
-    if len(text) <= MAX_OUTPUT_BYTES:
+    if len(text) <= wanted.max_bytes:
         return {"output": items}
-    if path is None:
+    if wanted.path is None:
         log.warning("The output has %d bytes, more than %d, and was left out", len(text), MAX_OUTPUT_BYTES)
         return {}
-    written = write_whole(path, text.encode())
+    written = write_whole(wanted.path, text.encode())
     log.info("The output has %d bytes and was written to %s", len(text), written)
     return {"output_path": written}
 

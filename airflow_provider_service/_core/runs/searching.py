@@ -50,7 +50,7 @@ RUN_KEY_FIELD = "airflow_run_key"
 ANSWER_PATIENCE_SECONDS = 1.0
 #: The same for a call that is answered when the run begins: of many at once, each would search the others' runs.
 PATIENCE_AT_ONCE_SECONDS = 10.0
-#: Longest pause in seconds between two searches for the execution of an open call.
+#: Longest pause in seconds between two searches for the execution of a call.
 MAX_SEARCH_PAUSE = 5.0
 #: Seconds for which the execution of a call without an answer is searched for, as the call may still be on its way.
 SETTLING_SECONDS = 3.0
@@ -121,7 +121,7 @@ def search_for(search: Callable[[], T | None], seconds: float, stopped: threadin
             raise errors.ServiceTaskKilledError(
                 "the task was killed while it searched for the execution that it had started"
             )
-        pause = min(pause * 2, 1.0)
+        pause = min(pause * 2, MAX_SEARCH_PAUSE)
 
 
 def _tolerant(search: LookMeanwhile, is_answered: IsAnswered) -> str | None:

@@ -34,6 +34,7 @@ _DATABASE_FAILED = re.compile(
     r"|database system is|database is locked|(statement|read) timeout",
     re.IGNORECASE,
 )
+IF_TLS = "If the port speaks TLS, the connection's host must begin with https://"
 _STACK_TRACE = re.compile(r"\n[ \t]*at .*", re.DOTALL)
 
 _BY_STATUS: dict[int, tuple[type[errors.ServiceApiError], str]] = {
@@ -129,7 +130,7 @@ def _meaning(response: Answer, message: str, call: Call) -> Failure:
     if status == HTTPStatus.FORBIDDEN:
         return _meaning_of_forbidden(message, call.scope)
     if status in _BY_STATUS:
-        return (*_BY_STATUS[status], None)
+        return (*_BY_STATUS[status], IF_TLS if status == HTTPStatus.BAD_REQUEST and not _is_json(response) else None)
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         hint = _FAULTS.get(f"{call.method} {call.operation}", "The service's log says why")
         return errors.ServiceServerError, "the server failed on this request", hint

@@ -122,6 +122,8 @@ class WebhookStartMethod(StartMethod):
         claim = _Claim.FALSE if named is None else self._judge(named)
         if claim is _Claim.PROVEN:
             return str(named)
+        if answer.status >= HTTPStatus.BAD_REQUEST:
+            log.info("The %s answered %d; its execution is being searched for", self.called, answer.status)
         try:
             execution_id = self.search_for(self._patience(claim))
         except errors.ServiceApiError as error:
