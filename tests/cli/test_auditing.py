@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.runs.workflows import put, webhook
+
 
 def test_an_audit_without_findings(cli):
     ended = cli("audit", "--fail-on", "credentials", "nodes")
@@ -21,6 +23,15 @@ def test_an_audit_with_findings_that_matter(cli, client, tmp_path):
     assert ended.result["by_category"].keys() == {"credentials"}
     assert "unused" in report.read_text()
     assert cli("audit", "--fail-on", "nodes").status == 0
+
+
+def test_an_audit_shows_names_and_no_ids(cli, simulator):
+    workflow_id = put(simulator, webhook(), name="Open")
+
+    lines = cli("audit").out.splitlines()
+
+    assert "    - Open, Webhook, n8n-nodes-base.webhook" in lines
+    assert workflow_id not in "".join(lines)
 
 
 def test_categories_that_do_not_fit(cli, simulator):

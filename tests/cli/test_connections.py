@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import socket
+import sys
+
 import pytest
+
+from airflow_provider_service.client._clock import using
+from tests.cli.conftest import Terminal
+from tests.set_clock import SetClock
 
 SECRET = "sim_a-key-that-the-service-refuses"
 
@@ -119,3 +127,39 @@ def test_the_default_id_is_shown_as_the_connection_that_it_stands_for(cli, simul
     monkeypatch.setenv("AIRFLOW_CONN_N8N_DEFAULT", simulator.connection_json())
 
     assert f"Instance: {simulator.base_url} (n8n_default)" in cli("plan", folder).err
+
+
+@pytest.fixture
+def closed_port(monkeypatch):
+    """The address of a service is that of a port at which nobody listens."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("SERVICE_URL", f"http://127.0.0.1:{listener.getsockname()[1]}")
+        monkeypatch.setenv("SERVICE_API_KEY", "x")
+        yield
+
+
+@pytest.mark.parametrize(("is_terminal", "tries"), [(True, range(1)), (False, range(3, 40))])
+def test_only_at_a_terminal_a_service_that_is_away_is_an_error_at_once(cli, closed_port, is_terminal, tries):
+    original, sys.stderr = sys.stderr, (screen := Terminal() if is_terminal else io.StringIO())
+    try:
+        with using(SetClock()) as time:
+            ended = cli("executions", "show", "1")
+    finally:
+        sys.stderr = original
+
+    assert ended.status == 1
+    assert "is not reachable: " in screen.getvalue().splitlines()[-1]
+    assert len(time.pauses) in tries
+
+
+def test_http_spoken_to_a_port_with_tls_says_so(cli, simulator, folder, monkeypatch):
+    monkeypatch.setenv("SERVICE_URL", simulator.base_url)
+    monkeypatch.setenv("SERVICE_API_KEY", simulator.api_key)
+    simulator.inject("drop", times=None)
+
+    ended = cli("doctor")
+
+    assert ended.status == 1
+    assert "the connection broke" in ended.out
+    assert "If the port speaks TLS, the connection's host must begin with https://" in ended.out

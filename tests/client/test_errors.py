@@ -344,3 +344,11 @@ def test_only_a_401_and_a_503_that_asks_for_a_retry_were_certainly_not_processed
     options: dict[str, Any] = {"status": status, "retry_after": retry_after}
 
     assert errors.ServiceUnavailableError("x", method="POST", path="/x", **options).not_processed is turned_away
+
+
+def test_an_answer_that_is_not_of_the_api_may_be_that_of_a_port_with_tls(server: requests_mock.Mocker) -> None:
+    page = "<head><title>400 The plain HTTP request was sent to HTTPS port</title></head><h1>400 Bad Request</h1>"
+
+    assert fail(server, 400, page, HTML).hint == answers.IF_TLS
+    assert fail(server, 400, "Client sent an HTTP request to an HTTPS server.", PLAIN).hint == answers.IF_TLS
+    assert fail(server, 400, '{"message": "no"}', JSON).hint is None
