@@ -6,6 +6,7 @@ import argparse
 import difflib
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -43,7 +44,8 @@ class Command(NamedTuple):
             text = settings.get("help") or texts[flags[0].lstrip("-").replace("-", "_")]
             default = settings.get("default")
             shown = f" (default: {default:g})" if isinstance(default, float) else ""
-            yield flags, {**settings, "help": f"{text}{shown}".replace("%", "%%")}
+            # The parser of Airflow breaks no lines.
+            yield flags, {**settings, "help": textwrap.fill(f"{text}{shown}".replace("%", "%%"), 55)}
 
     @property
     def epilog(self) -> str:
@@ -102,7 +104,7 @@ _count = partial(_above_zero, int, "whole number")
 
 _SHARED = (
     _option("--conn-id", "--service-conn-id", metavar="ID", help="id of the Airflow connection (service_default)"),
-    _option("--uri", help="the connection itself, as an Airflow connection URI or as its JSON"),
+    _option("--uri", help="the connection itself, as a URI or JSON; or set SERVICE_URL and SERVICE_API_KEY"),
     _flag("--json", "print the result as JSON; everything else goes to the standard error"),
     _flag("--verbose", "print all log lines, and the traceback of an error"),
 )
@@ -329,6 +331,7 @@ _OTHER_WORDS = {
     "executions retry": "rerun repair-run restart",
     "run": "trigger run-now start execute",
     "doctor": "check test status",
+    "plan, or --preview": "diff --dry-run",
     "deploy": "apply push import",
     "export": "pull download",
     "executions": "runs jobs",
@@ -367,13 +370,14 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what was probably meant."""
-        wrong = re.search(r"invalid choice: '(.*?)'|unrecognized arguments: (\S+)", message)
-        word = (wrong[1] or wrong[2]) if wrong else ""
-        known = re.findall(r"[\w-]+", message.partition("choose from")[2]) or re.findall(
-            r"--[\w-]+", self.format_help()
-        )
+        wrong = re.search(r"(?:invalid choice: '|unrecognized arguments: )([\w-]+)", message)
+        if message.endswith("required: COMMAND"):
+            self.exit(2, self.format_help())
+        word, (_, _, known) = wrong[1] if wrong else "", message.partition("choose from")
+        if word.startswith("-"):
+            known = " ".join(re.findall(r"--[\w-]+", self.format_help()))
         ours = [name for name, others in _OTHER_WORDS.items() if word in others.split()]
-        meant = [*ours, *difflib.get_close_matches(word, known)]
+        meant = [*ours, *difflib.get_close_matches(word, re.findall(r"[\w-]+", known))]
         super().error(message + (f"; did you mean {meant[0]}?" if meant else f"; see {self.prog} --help"))
 
 

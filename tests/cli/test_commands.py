@@ -85,7 +85,7 @@ def test_options_are_arguments_of_the_operator_with_its_defaults_and_its_words(c
 def test_the_words_of_an_operator_name_options():
     [deploy] = [command for command in COMMANDS if command.name == "deploy"]
 
-    texts = {flags[0]: settings["help"] for flags, settings in deploy.arguments}
+    texts = {flags[0]: " ".join(settings["help"].split()) for flags, settings in deploy.arguments}
 
     assert texts["--project-name"] == "exact name of that project, instead of its id"
     assert texts["--archive-missing"] == "archive recorded workflows that no longer have a definition"
@@ -116,6 +116,7 @@ def test_wrong_usage(cli, arguments):
         (("cancel", "7"), "executions stop"),
         (("rerun", "7"), "executions retry"),
         (("runs",), "executions"),
+        (("deploy", "workflows", "--dry-run"), "plan, or --preview"),
         (("deplyo", "workflows"), "deploy"),
         (("run", "Count", "--workflow-nme", "x"), "--workflow-name"),
         (("executions", "list", "--status", "failed"), "error"),
@@ -127,6 +128,18 @@ def test_what_was_probably_meant(cli, words, meant):
 
     assert ended.status == 2
     assert ended.err.endswith(f"; did you mean {meant}?\n")
+
+
+def test_a_name_without_quotes_is_no_option(cli):
+    assert "unrecognized arguments: workflow; see " in cli("run", "My", "workflow").err
+
+
+@pytest.mark.parametrize("words", [(), ("executions",)])
+def test_without_a_command_there_is_help(cli, words):
+    ended = cli(*words)
+
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err == cli(*words, "--help").out
 
 
 def test_an_option_that_is_unknown_shows_the_usage_of_its_command(cli):
@@ -179,7 +192,8 @@ def test_airflow_shows_the_same_help(capsys):
 
     shown = capsys.readouterr().out
     assert "airflow service executions list --status running waiting\n" in shown
-    assert "only those of this workflow, by its exact name or its id" in shown
+    assert "only those of this workflow, by its exact name or its" in shown
+    assert max(map(len, shown.splitlines())) <= 100
 
 
 @pytest.mark.parametrize("start", STARTS)
