@@ -59,6 +59,7 @@ def test_it_is_accessible_and_readable(browser: Browser, width: int, dark: bool)
         assert not browser.violations()
         assert browser.run("return document.documentElement.scrollWidth") <= width
         assert "1,497 succeeded" in browser.text()
+        assert "at most 1,317 a day" in browser.text()
         where = browser.find(f"//td[contains(., '{NODE}')]/span").size["height"]
         assert where < 80, "what is known of a waiting execution is a column of single words"
     assert not browser.errors()
