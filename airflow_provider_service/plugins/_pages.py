@@ -59,8 +59,10 @@ if TYPE_CHECKING:
 KEEP_PROBLEM_SECONDS = 30.0
 #: Number of lists of executions that are kept, and for how many seconds.
 LISTS, KEEP_LIST_SECONDS = 20, 5.0
-#: Seconds for which a list keeps what the connections are, and that something is not known, and for which it waits.
-KEEP_SERVERS_SECONDS, KEEP_UNKNOWN_SECONDS, WAIT_SECONDS = 60.0, 30.0, 2.0
+#: Seconds for which a list keeps what the connections are, and that something is not known.
+KEEP_SERVERS_SECONDS, KEEP_UNKNOWN_SECONDS = 60.0, 30.0
+#: Seconds for which a list and a tab wait for the service, before they are shown without its answer.
+WAIT_SECONDS, TAB_SECONDS = 2.0, 4.0
 #: Seconds for which an examination of a connection is kept, and for which a page waits for one.
 KEEP_CHECKUP_SECONDS, CHECKUP_SECONDS = 30.0, 60.0
 #: Number of connections that the list examines; it shows only the names of the others.
@@ -182,7 +184,7 @@ class TaskPages:
         read = partial(_read, service_conn_id, address, settings.shows_data())
         try:
             execution = self._executions.look((service_conn_id, *address), read, group=service_conn_id)
-            return await _within(reading.READ_SECONDS, execution)
+            return await _within(TAB_SECONDS, execution)
         except TooManyReadsError as error:
             return ExecutionReading(error=f"{error}.")
         except TimeoutError:
@@ -308,7 +310,7 @@ def _node(one: TaskExecution) -> str:
 def _view(
     executions: Executions,
     servers: Servers,
-    readings: Iterable[OpenReading],
+    readings: Sequence[OpenReading],
     search: Search,
     dags: frozenset[str],
     place: tuple[str | None, str | None],
@@ -323,6 +325,8 @@ def _view(
     lacks = [*executions.lacks, *servers.lacks]
     dag_id, run_id = place
     names = _airflow_tables.workflow_names(readable, lacks)
+    known = {one.base_url for one in readings if one.error is None}
+    errors = {one.base_url or one.error: one.error for one in readings if one.error and one.base_url not in known}
     view = ExecutionsView(
         readable,
         search,
@@ -331,7 +335,7 @@ def _view(
         names=names,
         place=f"run {run_id}" if run_id is not None else f"DAG {dag_id}" if dag_id is not None else "",
         limit=_COMPLETE if executions.is_complete else "" if executions.lacks and not executions.known else _LIMITED,
-        lacks=[*lacks, *(one.error for one in readings if one.error is not None)],
+        lacks=[*lacks, *errors.values()],
     )
     with COMPUTING:
         view.waiting  # noqa: B018 - computed here, and not in the event loop

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import threading
 import time
@@ -291,6 +292,22 @@ def test_a_service_that_is_away_is_named_and_the_list_is_shown(reader, run, simu
     assert "503" in answer.text
     assert simulator.api_key not in answer.text
     assert "running since" not in answer.text
+
+
+def test_of_several_connections_to_a_server_one_that_may_read_suffices(reader, run, simulator, monkeypatch):
+    run("failed", "running")
+    for name in ("OLD", "OLDER"):
+        connection = {"conn_type": "service", "host": simulator.base_url, "password": "old-key"}
+        monkeypatch.setenv(f"AIRFLOW_CONN_{name}", json.dumps(connection))
+
+    text = reader.get(PAGE).text
+
+    assert "running since" in text
+    assert "is not known" not in text
+    simulator.inject("status", status=503, times=None)
+    with using(SetClock()) as clock:
+        clock.advance(3600)
+        assert reader.get(PAGE).text.count("is not known") == 1
 
 
 def test_a_server_that_does_not_list_all_states_shows_the_others(reader, run, simulator):

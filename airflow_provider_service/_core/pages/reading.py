@@ -280,16 +280,18 @@ def see_open(service_conn_id: str, config_of: Callable[[], ServiceConfig]) -> Op
     from airflow_provider_service.client import ServiceClient
 
     listed: dict[str, OpenExecution] = {}
+    base_url = ""
     try:
         config = config_of()
+        base_url = config.base_url
         with ServiceClient(config.one_try(timeout=min(config.timeout, READ_SECONDS))) as client:
             for status in ACTIVE_STATUSES:
                 with suppress(ServiceInvalidRequestError):  # an older server does not list all of them
                     listed |= {one.id: _open(one) for one in client.executions.list(status=status, limit=MAX_OPEN)}
     except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything
         why = f"Which executions are open is not known from the connection {service_conn_id!r}: {error_text(error)}."
-        return OpenReading(error=why)
-    return OpenReading(config.base_url, listed)
+        return OpenReading(base_url, error=why)
+    return OpenReading(base_url, listed)
 
 
 def _open(one: Execution) -> OpenExecution:

@@ -1,8 +1,8 @@
 "use strict";
 // The drawing of the workflow: how large it is shown, where, and what belongs together. Without scripts it scrolls.
 (() => {
-  // Below the readable scale, the texts of 12 px would be smaller than 11: less is shown then, but never smaller.
-  const READABLE = 0.92, WITH_NAMES = 0.4, WITH_SIGNS = 0.25, LEAST = 0.04, MOST = 2, STEP = 1.25, LEAST_DRAG = 4;
+  // Below the readable scale, the texts of 13 px would be smaller than 11: less is shown then, but never smaller.
+  const READABLE = 0.85, WITH_NAMES = 0.4, WITH_SIGNS = 0.25, LEAST = 0.04, MOST = 2, STEP = 1.25, LEAST_DRAG = 4;
   const OVERVIEW = { width: 320, height: 52 };
   let scale = null, drag = null, hasDragged = false;
 
