@@ -110,23 +110,13 @@ _SHARED = (
 )
 _YES = _flag("--yes", "skip all confirmations; required without a terminal")
 _REPORT = _valued("--report-path")
-_ACTIVATE = _option(
-    "--activate",
-    type=_yes_or_no,
-    metavar="yes|no",
-    help="activate or deactivate all workflows; default: as in the source",
-)
+_ACTIVATE = _option("--activate", type=_yes_or_no, metavar="yes|no", help="for all workflows; default: as in source")
 _CATEGORIES = ("credentials", "database", "nodes", "filesystem", "instance")
 _EXECUTION_STATUSES = ("canceled", "crashed", "error", "new", "running", "success", "unknown", "waiting")
 _KINDS = ("tags", "projects", "variables", "credentials", "data_tables", "workflows")
 _PREVIEW = _flag("--preview")
 _DETAILED = _flag("--detailed-exitcode", "exit with status 3 instead of 0 if the plan has changes")
-_MAPPING = _option(
-    "--mapping",
-    "--mapping-path",
-    metavar="FILE",
-    help="YAML or JSON file with the names and values that differ in the instance",
-)
+_MAPPING = _option("--mapping", "--mapping-path", metavar="FILE", help="YAML or JSON file of names that differ")
 _RECORD = (*_valued("--deployment-name"), _flag("--archive-missing"), _flag("--allow-empty"))
 _PROJECT = _valued("--project-id", "--project-name")
 _DEPLOYMENT = (
@@ -142,17 +132,13 @@ _DEPLOYMENT = (
 _SELECTION = (_option("--workflow-names", nargs="+", metavar="NAME"), *_valued("--tag-id", "--tag-name"), *_PROJECT)
 _EXECUTION = _option("execution_id", type=_count, metavar="ID", help="id of the execution")
 _POLLS = _option("--poll-interval", type=_seconds, default=2.0, metavar="SECONDS", help="seconds between two polls")
+_OUTPUT = _option("--output", metavar="NODE", help="print only the output of this node; - for the last one")
 _WAIT = (
     _flag("--no-wait", "only start it"),
     _option("--timeout", type=_seconds, default=86_400.0, metavar="SECONDS"),
-    _POLLS,
+    *(_POLLS, _OUTPUT),
+    _option("--output-path", metavar="PATH", help="file for output that has more than 48 kB"),
 )
-_OUTPUT = _option(
-    "--output",
-    metavar="NODE",
-    help="print the output of this node, - for the last one; all else goes to the standard error",
-)
-_OUTPUT_PATH = _option("--output-path", metavar="PATH", help="file for output that has more than 48 kB")
 
 _HELP = "Run and deploy workflows of n8n, and manage its instance"
 #: The groups of commands, with their help.
@@ -280,8 +266,6 @@ COMMANDS = (
             _flag("--enable-mcp"),
             _option("--run-key", metavar="KEY", help="within a day, another run with this key resumes the execution"),
             *_WAIT,
-            _OUTPUT,
-            _OUTPUT_PATH,
         ),
         ("'Nightly sync'", "'Nightly sync' --payload @day.json --output - > rows.json"),
         "run_workflow.ServiceRunWorkflowOperator",
@@ -305,16 +289,12 @@ COMMANDS = (
     ),
     _SHOW,
     Command(
-        "run.stop",
-        "stop an execution that has not ended",
-        (_EXECUTION,),
-        ("1234", "1234 --json"),
-        group="executions",
+        "run.stop", "stop an execution that has not ended", (_EXECUTION,), ("1234", "1234 --json"), group="executions"
     ),
     Command(
         "run.retry",
         "run an execution that failed again, wait for the new one, and show its nodes as they end",
-        (_EXECUTION, _flag("--load-workflow"), *_WAIT, _OUTPUT, _OUTPUT_PATH),
+        (_EXECUTION, _flag("--load-workflow"), *_WAIT),
         ("1234", "1234 --load-workflow --no-wait"),
         "executions.ServiceRetryExecutionOperator",
         group="executions",
