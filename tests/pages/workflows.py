@@ -242,15 +242,15 @@ def nightly_sync() -> dict[str, Any]:
     }
     nodes = [
         node("Airflow calls", 0, 0, kind + "webhook"),
-        node("Read orders", 220, 0, kind + "httpRequest"),
-        node("In stock?", 440, 0, kind + "if"),
-        node("Reserve items", 660, 0, kind + "dataTable"),
-        node("Offer another", 660, 160, of_ai + "agent"),
-        node("OpenAI model", 440, 320, subs["OpenAI model"][1], parameters={"model": {"value": "gpt-4o-mini"}}),
-        node("Find similar items", 660, 320, subs["Find similar items"][1]),
-        node("Merge", 880, 0, kind + "merge"),
-        node("Update shop", 1100, 0, kind + "httpRequest"),
-        node("Send report", 1320, 0, kind + "emailSend"),
+        node("Read orders", 200, 0, kind + "httpRequest"),
+        node("In stock?", 400, 0, kind + "if"),
+        node("Reserve items", 680, 0, kind + "dataTable"),
+        node("Offer another", 600, 176, of_ai + "agent"),
+        node("OpenAI model", 608, 368, subs["OpenAI model"][1], parameters={"model": {"value": "gpt-4o-mini"}}),
+        node("Find similar items", 768, 368, subs["Find similar items"][1]),
+        node("Merge", 980, 80, kind + "merge"),
+        node("Update shop", 1180, 80, kind + "httpRequest"),
+        node("Send report", 1380, 80, kind + "emailSend"),
     ]
     connections: dict[str, Any] = {
         "Airflow calls": {"main": [to("Read orders")]},
