@@ -93,7 +93,7 @@ def _deploy(
     write_report(arguments.report_path, lambda: plan_report(plan, made_at=made_at, url=url))
     if plan.writes and not preview:
         screen.confirm(f"Carry out this plan at {url}?", yes=arguments.yes)
-    with screen.busy("Deploying"):
+    with screen.busy("Finishing the plan" if preview else "Deploying"):
         result = deployed(plan, target, preview=preview)
     changes = [{"name": change.name, "actions": change.actions, "diff": change.diff} for change in plan.changed]
     screen.result({**result, "changes": changes, "new_tags": plan.new_tags})
