@@ -184,8 +184,10 @@ def get_provider_info() -> dict[str, Any]:
             "operators.desired_state",
             "operators.workflows",
         ),
-        "sensors": _modules("sensors.execution", "sensors.health", "sensors.source_control"),
-        "triggers": _modules("triggers.events", "triggers.execution", "triggers.health", "triggers.source_control"),
+        "sensors": _modules("sensors.execution", "sensors.health", "sensors.rows", "sensors.source_control"),
+        "triggers": _modules(
+            "triggers.events", "triggers.execution", "triggers.health", "triggers.rows", "triggers.source_control"
+        ),
         "transfers": [
             _transfer("Common SQL", _INTEGRATION, "sql_to_data_table"),
             _transfer("Common IO", _INTEGRATION, "object_storage_to_data_table"),

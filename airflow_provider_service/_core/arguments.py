@@ -49,6 +49,8 @@ SourceControlState = Literal["changed", "unchanged"]
 DAY_SECONDS = 86_400.0
 #: Default of ``poll_interval``, the time between two polls.
 POLL_SECONDS = 10.0
+#: Default of ``poke_interval`` of a wait for rows.
+ROW_POLL_SECONDS = 60.0
 #: The shortest time between two polls: a shorter one would only burden the service.
 LEAST_POLL_SECONDS = 0.05
 #: Default of ``fault_tolerance``: for how long polls may keep failing before the task fails.
@@ -274,6 +276,8 @@ class CheckedArguments:
     checks: ClassVar[Mapping[str, Check]] = {}
     #: The checks of arguments that must fit each other, by their names; a check takes their values in this order.
     joint_checks: ClassVar[Mapping[tuple[str, ...], Callable[..., object]]] = {}
+    #: The objects that arguments name by id or by name.
+    references: ClassVar[Sequence[Any]] = ()
     template_fields: Sequence[str]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -311,6 +315,8 @@ class CheckedArguments:
             templates = (value for name, value in zip(names, values, strict=True) if name in self.template_fields)
             if are_rendered or all(value is None or is_literal(value) for value in templates):
                 joint_check(*values)
+        for reference in self.references:
+            reference.check(self, are_rendered=are_rendered)
 
 
 # Nothing needs these types at run time, and creating them would be a good part of an operator's import time.

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service._core.arguments import TaskArguments, Templated
-    from airflow_provider_service._core.references import Alternatives
     from airflow_provider_service.hooks.service import ServiceHook
 
 
@@ -57,8 +56,6 @@ class ServiceBaseOperator(CheckedArguments, BaseOperator):
     operator_extra_links: Sequence[ServiceLink] = (ServicePageLink(),)
     #: Template fields that may be empty text.
     blank_fields: Sequence[str] = ()
-    #: The objects that arguments name by id or by name.
-    references: ClassVar[Sequence[Alternatives]] = ()
     #: The variables of Airflow's context that the task needs.
     context_names: ClassVar[Sequence[str]] = ("ti",)
     #: The addresses that this process has pushed, by XCom key; None until it begins the task.
@@ -81,11 +78,6 @@ class ServiceBaseOperator(CheckedArguments, BaseOperator):
             result = self.perform(context)
             self.note_result(context, result)
             return result
-
-    def check_arguments(self, *, are_rendered: bool = False) -> None:
-        super().check_arguments(are_rendered=are_rendered)
-        for reference in self.references:
-            reference.check(self, are_rendered=are_rendered)
 
     @abstractmethod
     def perform(self, context: Context) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import AirflowSkipException, BaseOperator, BaseSensorOperator
 
@@ -19,7 +19,7 @@ from airflow_provider_service._core.arguments import (
     require_context,
 )
 from airflow_provider_service.client._clock import clock
-from airflow_provider_service.links.service import ServicePageLink
+from airflow_provider_service.links.service import ServiceLink, ServicePageLink
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, PokeReturnValue
@@ -110,7 +110,9 @@ class ServiceBaseSensor(CheckedArguments, BaseSensorOperator):
 class PollingSensor(ServiceBaseSensor):
     """Base of the polling sensors."""
 
-    operator_extra_links = (ServicePageLink(),)
+    operator_extra_links: Sequence[ServiceLink] = (ServicePageLink(),)
+    #: Whether the task polls once more after the trigger's event, which Airflow logs and stores, for what it returns.
+    polls_again: ClassVar[bool] = False
 
     @abstractmethod
     def to_check(self) -> Check:
@@ -121,6 +123,10 @@ class PollingSensor(ServiceBaseSensor):
         """Return the trigger that continues to poll."""
 
     def _execute(self, context: Context) -> Any:
+        self._begin(context)
+        return self._poll_and_defer(context) if self.deferrable else self._execute_in_worker(context)
+
+    def _begin(self, context: Context, deadline: float | None = None) -> None:
         from airflow_provider_service._core.waits.conditions import PollWatch
 
         with fail_without_retry():
@@ -130,19 +136,16 @@ class PollingSensor(ServiceBaseSensor):
             self._check = self.to_check()
         tolerance = read_seconds("fault_tolerance", self.fault_tolerance, or_zero=True)
         self._watch = PollWatch(self._check, self.timeout, tolerance)
-        self._deadline = self.began(context) + self.timeout
-        if self.deferrable:
-            return self._poll_and_defer(context)
-        return self._execute_in_worker(context)
+        self._deadline = self.began(context) + self.timeout if deadline is None else deadline
 
     def poke(self, context: Context) -> PokeReturnValue:
         """Poll once."""
         from airflow.providers.common.compat.sdk import PokeReturnValue
 
-        outcome = self._poll()
+        outcome = self._poll(context)
         while outcome is None and self._seconds_left > LAST_SECONDS:
             clock().sleep(self._watch.pause(self.poll_interval), self._deadline)
-            outcome = self._poll()
+            outcome = self._poll(context)
         if outcome is None or (outcome.verdict == "unmet" and self._seconds_left < LAST_SECONDS):
             # Airflow's own check of the timeout has a different message, so it must not come first.
             outcome = self._watch.timed_out()
@@ -151,15 +154,20 @@ class PollingSensor(ServiceBaseSensor):
         is_done = outcome.verdict == "met"
         return PokeReturnValue(is_done=is_done, xcom_value=self._settle(context, outcome) if is_done else None)
 
-    def execute_complete(self, context: Context, event: Any) -> dict[str, Any]:
-        """End the task according to the event of the trigger."""
+    def execute_complete(self, context: Context, event: Any, deadline: float | None = None) -> dict[str, Any]:
+        """End the task according to the event of the trigger, or wait on if the condition is no longer met."""
         from airflow_provider_service._core.waits.conditions import PollOutcome
 
         with failure_reported(context):
-            return self._settle(context, PollOutcome.from_event(event))
+            outcome = PollOutcome.from_event(event)
+            if self.polls_again and outcome.verdict == "met":
+                self._begin(context, deadline)
+                return self._poll_and_defer(context)
+            self._link(context, outcome)
+            return self._settle(context, outcome)
 
     def _poll_and_defer(self, context: Context) -> dict[str, Any]:
-        outcome = self._poll()
+        outcome = self._poll(context)
         if outcome and outcome.verdict != "unmet":
             return self._settle(context, outcome)
         self.defer(
@@ -172,10 +180,11 @@ class PollingSensor(ServiceBaseSensor):
                 **self._check.to_arguments(),
             ),
             method_name="execute_complete",
+            kwargs={"deadline": self._deadline} if self.polls_again else None,
         )
         raise AssertionError("defer always raises")
 
-    def _poll(self) -> PollOutcome | None:
+    def _poll(self, context: Context) -> PollOutcome | None:
         from airflow_provider_service._core.waits.conditions import unreadable
         from airflow_provider_service.hooks.service import ServiceHook
 
@@ -185,15 +194,19 @@ class PollingSensor(ServiceBaseSensor):
             self.log.exception("Connection '%s' cannot be used", self.service_conn_id)
             return unreadable(self._check.subject, error)
         outcome = self._watch.poll(config, self._seconds_left)
-        if outcome and outcome.verdict == "unmet":
-            self.log.info("Still waiting: %s", outcome.message)
+        if outcome:
+            self._link(context, outcome)
+            if outcome.verdict == "unmet":
+                self.log.info("Still waiting: %s", outcome.message)
         return outcome
+
+    def _link(self, context: Context, outcome: PollOutcome) -> None:
+        if outcome.result:
+            self.operator_extra_links[0].push(context, outcome.result["url"])
 
     @property
     def _seconds_left(self) -> float:
         return max(self._deadline - clock().now(), 0.0)
 
     def _settle(self, context: Context, outcome: PollOutcome) -> dict[str, Any]:
-        if outcome.result:
-            ServicePageLink().push(context, outcome.result["url"])
         return outcome.settle(soft_fail=self.soft_fail, never_fail=self.never_fail)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
+from contextvars import Context
 from datetime import timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -14,11 +15,13 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_service._core.arguments import LEAST_POLL_SECONDS, read_seconds
 from airflow_provider_service._core.daemon_threads import in_daemon_thread
-from airflow_provider_service._core.waits.conditions import PollOutcome, PollWatch, unreadable
+from airflow_provider_service._core.waits.conditions import PollOutcome, PollWatch, answer_to, unreadable
 from airflow_provider_service.client._clock import clock
 
 if TYPE_CHECKING:
-    from airflow_provider_service._core.waits.conditions import Check
+    from airflow_provider_service._core.waits.conditions import Check, PollResult
+
+    Answer = PollResult | Exception
 
 #: Seconds that a last poll may take if it begins at the deadline or later, and that it may wait for its turn before.
 LAST_POLL_SECONDS = 30.0
@@ -30,6 +33,8 @@ POLLS_AT_A_TIME = 5
 LEAST_SECONDS = 6.0 if AIRFLOW_V_3_0_PLUS and not AIRFLOW_V_3_1_PLUS else 0.0
 
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+#: The polls that are under way, by what they ask; waits that ask the same share the answer.
+_polls: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Task[Answer]]] = WeakKeyDictionary()
 
 
 async def until_it_may_fire(began: float) -> None:
@@ -87,10 +92,13 @@ class PollingTrigger(BaseTrigger):
 
     async def _wait(self) -> PollOutcome:
         watch = PollWatch(self.check, self.timeout, self.fault_tolerance)
+        question = repr((self.service_conn_id, type(self.check).__name__, self.check.to_arguments()))
         while True:
-            # The worker has polled before it deferred the task.
-            await clock().async_sleep(min(watch.pause(self.poll_interval), self._seconds_left), self.deadline)
-            outcome = await self._poll(watch)
+            # The worker has polled before it deferred the task. Waits that ask the same poll at the same times.
+            phase = (clock().monotonic() / self.poll_interval + hash(question) % 1000 / 1000) % 1
+            pause = watch.pause(self.poll_interval * (1 - phase))
+            await clock().async_sleep(min(pause, self._seconds_left), self.deadline)
+            outcome = await self._poll(watch, question)
             if outcome and outcome.verdict != "unmet":
                 return outcome
             if not self._seconds_left:
@@ -98,30 +106,32 @@ class PollingTrigger(BaseTrigger):
             if outcome:
                 self.log.info("Still waiting: %s", outcome.message)
 
-    async def _poll(self, watch: PollWatch) -> PollOutcome | None:
+    async def _poll(self, watch: PollWatch, question: str) -> PollOutcome | None:
+        polls = _polls.setdefault(asyncio.get_running_loop(), {})
+        if question not in polls:
+            # The task must not run in the context of the trigger that happens to come first, nor end with it.
+            polls[question] = Context().run(asyncio.create_task, self._answer())
+            polls[question].add_done_callback(lambda _: polls.pop(question))
+        # After a restart of the triggerer, many polls wait for their turns, beyond their deadlines.
+        answer = await _limited(asyncio.shield(polls[question]), self._seconds_left + 2 * LAST_POLL_SECONDS)
+        if isinstance(answer, TimeoutError) and not self._seconds_left:
+            return unreadable(self.check.subject, answer)
+        return watch.judge(answer)
+
+    async def _answer(self) -> Answer:
         # Imported in a thread: the import takes a third of a second, which would stall the event loop.
         connection = await in_daemon_thread(import_module, "airflow_provider_service._airflow.connection")
 
-        async def poll() -> PollOutcome | None:
+        async def ask() -> Answer:
             # The connection is read again each time, so that a changed key is picked up.
             try:
                 config = await connection.config_for(self.service_conn_id)
             except Exception as error:  # noqa: BLE001 - FaultTolerance decides, and logs it
-                return watch.poll_failed(error)
-            return await in_daemon_thread(watch.poll, config, self._seconds_left, name="service-poll")
+                return error
+            return await in_daemon_thread(answer_to, self.check, config, self._seconds_left, name="service-poll")
 
-        async def poll_in_turn() -> PollOutcome | None:
-            async with _turn():
-                return await self._limited(poll(), max(self._seconds_left, LAST_POLL_SECONDS))
-
-        # After a restart of the triggerer, many polls wait for their turns, beyond their deadlines.
-        return await self._limited(poll_in_turn(), self._seconds_left + 2 * LAST_POLL_SECONDS)
-
-    async def _limited(self, poll: Awaitable[PollOutcome | None], seconds: float) -> PollOutcome | None:
-        try:
-            return await clock().wait_for(poll, seconds)
-        except TimeoutError:
-            return unreadable(self.check.subject, TimeoutError(f"reading it took longer than {seconds:g} s"))
+        async with _turn():
+            return await _limited(ask(), max(self._seconds_left, LAST_POLL_SECONDS))
 
     @property
     def _seconds_left(self) -> float:
@@ -130,3 +140,10 @@ class PollingTrigger(BaseTrigger):
 
 def _turn() -> asyncio.Semaphore:
     return _turns.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(POLLS_AT_A_TIME))
+
+
+async def _limited(answer: Awaitable[Answer], seconds: float) -> Answer:
+    try:
+        return await clock().wait_for(answer, seconds)
+    except TimeoutError:
+        return TimeoutError(f"reading it took longer than {seconds:g} s")

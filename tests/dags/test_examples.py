@@ -183,6 +183,15 @@ def test_export_table(run: Run, client: ServiceClient, tmp_path: Path) -> None:
     assert {"order_id": "north-1", "region": "north", "amount": "10.5", "paid": "false"}.items() <= rows[0].items()
 
 
+def test_wait_for_rows(run: Run, client: ServiceClient) -> None:
+    table = client.data_tables.create("airflow_example_orders", [{"name": "paid", "type": "boolean"}])
+    client.data_table_rows.insert(table.id, [{"paid": False}, {"paid": True}, {"paid": True}])
+
+    state, runs = run("example_service_wait_for_rows")
+
+    assert state == "success", runs
+
+
 def test_query_to_table_twice(run: Run, client: ServiceClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     changed = [("a-1", "north", 11, 1, None), ("a-4", "west", 7, 0, None)]
     for sales in (SALES, changed):

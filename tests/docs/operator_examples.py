@@ -36,6 +36,7 @@ from airflow_provider_service.operators.workflows import (
     ServiceUnarchiveWorkflowOperator,
 )
 from airflow_provider_service.sensors.health import ServiceWorkflowHealthSensor
+from airflow_provider_service.sensors.rows import ServiceRowSensor
 from airflow_provider_service.sensors.source_control import ServiceSourceControlSensor
 from airflow_provider_service.transfers.data_table_to_object_storage import ServiceDataTableToObjectStorageOperator
 from airflow_provider_service.transfers.data_table_to_sql import ServiceDataTableToSqlOperator
@@ -97,6 +98,7 @@ with DAG("operators_one_by_one", schedule=None, params={"execution_id": "1", "fo
         filter={"filters": [{"columnName": "sku", "condition": "eq", "value": "a"}]},
         data={"amount": 2},
     )
+    ServiceRowSensor(task_id="wait_for_rows", data_table_name="stock", min_rows=2, deferrable=True)
     ServiceDeleteRowsOperator(
         task_id="delete",
         data_table_name="stock",

@@ -53,7 +53,7 @@ def test_each_operator_does_what_its_example_says(
     assert [(one.name, one.type) for one in client.projects.list() if one.name == "Sales"] == [("Sales", "team")]
     assert {one.key: one.value for one in client.variables.list()} == {"STAGE": "production", "REGION": "eu"}
     assert results["push"]["count"] == results["wait_for_changes"]["count"] > 0
-    assert results["insert"]["inserted"] == 2
+    assert results["insert"]["inserted"] == results["wait_for_rows"]["count"] == 2
     assert [(row["sku"], row["amount"]) for row in client.data_table_rows.list(table.id)] == [("c", 3)]
     assert json.loads((tmp_path / "stock.jsonl").read_text()) == {"sku": "c", "amount": 3}
     assert rows(shop, "stock") == [("c", 3)]

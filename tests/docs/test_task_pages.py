@@ -67,22 +67,6 @@ def test_a_nightly_run_gets_its_day(simulator: ServiceSimulator) -> None:
     assert [started_with(one)["body"] for one in held(simulator, workflow)] == [{"day": "2026-01-03"}]
 
 
-@pytest.mark.usefixtures("database")
-def test_a_sensor_waits_for_a_row(simulator: ServiceSimulator, client: ServiceClient) -> None:
-    columns = [{"name": "number", "type": "number"}, {"name": "state", "type": "string"}]
-    table = client.data_tables.create("orders", columns)
-    client.data_tables.create("Orders of last year", columns)
-    ready = load_dag(FUNCTIONS / "row_dag.py").get_task("ready").python_callable
-    client.data_table_rows.insert(table.id, [{"number": 1, "state": "new"}])
-    assert not ready()
-    client.data_table_rows.insert(table.id, [{"number": 2, "state": "ready"}])
-
-    state, tasks = run_dag(FUNCTIONS / "row_dag.py", {})
-
-    assert state == "success", tasks
-    assert ready().xcom_value["number"] == 2
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("database")
 def test_what_failed_in_an_outage_is_retried(simulator: ServiceSimulator) -> None:

@@ -47,6 +47,7 @@ from airflow_provider_service.testing._service import first_event, revived
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
 from airflow_provider_service.triggers.execution import ServiceExecutionTrigger
 from airflow_provider_service.triggers.health import ServiceWorkflowHealthTrigger
+from airflow_provider_service.triggers.rows import ServiceRowTrigger
 from airflow_provider_service.triggers.source_control import ServiceSourceControlTrigger
 from tests.docs.operator_examples import dag
 from tests.instances.workflows import calling, node, webhook, workflow
@@ -275,6 +276,7 @@ SURFACES: dict[str, Surface] = {
         ServiceExecutionTrigger, service_conn_id="service_default", **DEADLINE, poll_interval=1
     ),
     "health trigger": trigger(ServiceWorkflowHealthTrigger, service_conn_id="service_default", **DEADLINE, **HEALTH),
+    "row trigger": trigger(ServiceRowTrigger, service_conn_id="service_default", data_table_name="stock", **DEADLINE),
     "source control trigger": trigger(ServiceSourceControlTrigger, service_conn_id="service_default", **DEADLINE),
     "event trigger": event_trigger,
     "removal": removal,

@@ -43,6 +43,7 @@ LACKING = {
         "example_service_audit_report",
         "example_service_query_to_table",
         "example_service_upsert_rows",
+        "example_service_wait_for_rows",
         "example_service_desired_state",
     }
 }
@@ -192,6 +193,7 @@ def test_upsert_rows_twice_and_export_them(run: Run, client: ServiceClient, tmp_
     lines = (tmp_path / "airflow_example_orders.csv").read_text().splitlines()
     assert len(lines) == 16
 
+    assert run("example_service_wait_for_rows") == ("success", {"paid": {"success"}, "ship": {"success"}})
     assert run("example_service_table_to_parquet", folder=str(tmp_path))[0] == "success"
     assert parquet.read_table(tmp_path / "airflow_example_orders.parquet").num_rows == 15
 

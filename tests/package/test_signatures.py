@@ -11,16 +11,19 @@ import pytest
 from airflow_provider_service.notifications.workflow import ServiceNotifier
 from airflow_provider_service.sensors.execution import ServiceExecutionSensor
 from airflow_provider_service.sensors.health import ServiceWorkflowHealthSensor
+from airflow_provider_service.sensors.rows import ServiceRowSensor
 from airflow_provider_service.sensors.source_control import ServiceSourceControlSensor
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
 from airflow_provider_service.triggers.execution import ServiceExecutionTrigger
 from airflow_provider_service.triggers.health import ServiceWorkflowHealthTrigger
+from airflow_provider_service.triggers.rows import ServiceRowTrigger
 from airflow_provider_service.triggers.source_control import ServiceSourceControlTrigger
 
-SENSORS = (ServiceExecutionSensor, ServiceSourceControlSensor, ServiceWorkflowHealthSensor)
+SENSORS = (ServiceExecutionSensor, ServiceRowSensor, ServiceSourceControlSensor, ServiceWorkflowHealthSensor)
 TRIGGERS = (
     ServiceExecutionTrigger,
     ServiceExecutionEventTrigger,
+    ServiceRowTrigger,
     ServiceSourceControlTrigger,
     ServiceWorkflowHealthTrigger,
 )
@@ -46,8 +49,9 @@ def test_other_fields_of_a_sensor_are_checked_when_the_dag_file_is_read(kind: An
 
 @pytest.mark.parametrize("kind", [kind for kind in TRIGGERS if kind is not ServiceExecutionEventTrigger])
 def test_a_trigger_stores_every_argument(kind: type) -> None:
-    required = {"execution_id": "1", "service_conn_id": "c", "deadline": 1.0, "timeout": 60.0, "workflow_id": "w"}
-    arguments = {name: value for name, value in required.items() if name in own_arguments(kind)}
+    required = {"service_conn_id": "c", "deadline": 1.0, "timeout": 60.0}
+    subjects = dict.fromkeys(("execution_id", "workflow_id", "data_table_id"), "1")
+    arguments = {name: value for name, value in (required | subjects).items() if name in own_arguments(kind)}
     path, stored = kind(**arguments).serialize()
     assert path == f"{kind.__module__}.{kind.__name__}"
     assert stored.keys() == own_arguments(kind)

@@ -48,6 +48,7 @@ PARTS = 5
 AFTERWARDS = {
     "example_service_export_table": "success",
     "example_service_table_to_parquet": "success",
+    "example_service_wait_for_rows": "success",
     "example_service_promote": "success",
     "example_service_weekly_backup": "success",
 }

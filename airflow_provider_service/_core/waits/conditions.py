@@ -74,6 +74,18 @@ def unreadable(subject: str, error: Exception) -> PollOutcome:
     return PollOutcome("unreadable", f"{subject} could not be read: {error}", final=final)
 
 
+def answer_to(check: Check, config: ServiceConfig, seconds_left: float) -> PollResult | ServiceError:
+    """Poll once, and return the result or the fault. Requests are not retried beyond the deadline."""
+    from airflow_provider_service.client import ServiceClient
+
+    limits = {"retry_deadline": min(config.retry_deadline, seconds_left)}
+    try:
+        with ServiceClient(config.model_copy(update=limits)) as client:
+            return check.poll(client)
+    except ServiceError as error:
+        return error
+
+
 class PollWatch:
     def __init__(self, check: Check, timeout: float, fault_tolerance: float) -> None:
         self._check, self._timeout = check, timeout
@@ -84,22 +96,15 @@ class PollWatch:
         return self._faults.pause(interval) if self._faults.in_trouble else interval
 
     def poll(self, config: ServiceConfig, seconds_left: float) -> PollOutcome | None:
-        """Poll once; None if the poll failed and that is tolerated. Requests are not retried beyond the deadline."""
-        from airflow_provider_service.client import ServiceClient
+        """Poll once; None if the poll failed and that is tolerated."""
+        return self.judge(answer_to(self._check, config, seconds_left))
 
-        limits = {"retry_deadline": min(config.retry_deadline, seconds_left)}
-        try:
-            with ServiceClient(config.model_copy(update=limits)) as client:
-                result = self._check.poll(client)
-        except ServiceError as error:
-            return self.poll_failed(error)
+    def judge(self, result: PollResult | Exception) -> PollOutcome | None:
+        if isinstance(result, Exception):
+            return None if self._faults.tolerates(result) else unreadable(self._check.subject, result)
         self._faults.succeeded()
         self._last_message = result.message
         return PollOutcome("met" if result.is_met else "unmet", result.message, result.result)
-
-    def poll_failed(self, error: Exception) -> PollOutcome | None:
-        """Record a failed poll; return the outcome if it is no longer tolerated."""
-        return None if self._faults.tolerates(error) else unreadable(self._check.subject, error)
 
     def timed_out(self) -> PollOutcome:
         """The outcome of a wait whose deadline has passed. After a failed poll, the condition may be met or not."""

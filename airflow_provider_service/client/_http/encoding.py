@@ -110,7 +110,7 @@ def json_body(value: Any) -> HiddenBytes:
     return HiddenBytes(to_json(value).encode())
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     if isinstance(value, datetime) and value.tzinfo is None:
         # The service would assume its own current time zone.
         raise ValueError(f"{value.isoformat()} has no time zone")
@@ -123,7 +123,7 @@ def _plain(value: Any) -> Any:
 
 
 # One for all calls, because to make one takes longer than to encode a row.
-_ENCODER = json.JSONEncoder(default=_plain, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+_ENCODER = json.JSONEncoder(default=plain, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
 
 
 class FileSource(Protocol):

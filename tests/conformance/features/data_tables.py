@@ -17,6 +17,7 @@ from airflow_provider_service.operators.rows import (
     ServiceUpdateRowsOperator,
     ServiceUpsertRowsOperator,
 )
+from airflow_provider_service.sensors.rows import ServiceRowSensor
 from airflow_provider_service.transfers.data_table_to_object_storage import ServiceDataTableToObjectStorageOperator
 from airflow_provider_service.transfers.data_table_to_sql import ServiceDataTableToSqlOperator
 from airflow_provider_service.transfers.object_storage_to_data_table import ObjectStorageToServiceDataTableOperator
@@ -24,7 +25,7 @@ from airflow_provider_service.transfers.sql_to_data_table import SqlToServiceDat
 from tests.conformance.expecting import unique
 from tests.conformance.tables import where
 
-from .kit import DATABASE, OPERATOR, TRANSFER, Kit, feature
+from .kit import DATABASE, OPERATOR, OTHER, TRANSFER, Kit, feature
 
 COLUMNS = [{"name": "sku", "type": "string"}, {"name": "stock", "type": "number"}]
 ROWS = [{"sku": "a", "stock": 1}, {"sku": "b", "stock": 2}]
@@ -85,6 +86,14 @@ def _delete_rows(kit: Kit) -> None:
 def _read(kit: Kit) -> None:
     found = kit.run(ServiceReadRowsOperator, data_table_id=_table(kit, ROWS), filter=A)
     assert found["count"] == 1
+
+
+@feature(OTHER, ServiceRowSensor, "list_data_table_rows")
+def _wait_for_rows(kit: Kit) -> None:
+    table_id = _table(kit, ROWS)
+    for deferrable in (False, True):
+        found = kit.run(ServiceRowSensor, data_table_id=table_id, filter=A, poke_interval=0.5, deferrable=deferrable)
+        assert found["count"] == 1
 
 
 @feature(OPERATOR, ServiceEnsureDataTablesOperator, "create_data_table")
