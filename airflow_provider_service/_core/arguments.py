@@ -6,10 +6,12 @@ templates are checked while Airflow parses the DAG file.
 
 from __future__ import annotations
 
+import json
 import math
 from ast import literal_eval
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, TypeVar, Union, get_args
@@ -31,6 +33,8 @@ H = TypeVar("H", bound=Hashable)
 Templated = Union[T, "XComArg"]
 #: A duration: a timedelta, or a number of seconds.
 Duration = timedelta | float
+#: A duration that may also be text, such as "300", "PT5M", "0:05:00", or a template for one.
+TemplatedDuration = Templated[timedelta | float | str]
 #: How a task ends if its execution cannot be found.
 OnVanished = Literal["fail", "succeed"]
 ON_VANISHED = get_args(OnVanished)
@@ -82,10 +86,10 @@ def has_template(text: str) -> bool:
 
 
 def is_literal(value: object) -> bool:
-    """Whether a value is text without templates, or a list of such texts, so that Airflow leaves it as it is."""
+    """Whether a value is None, a number, text without templates, or a list of them: Airflow leaves it as it is."""
     if isinstance(value, (list, tuple, set, frozenset)):
         return all(map(is_literal, value))
-    return isinstance(value, str) and not has_template(value)
+    return not has_template(value) if isinstance(value, str) else isinstance(value, (int, float, timedelta, type(None)))
 
 
 def refuse(name: str, expected: str, value: object) -> NoReturn:
@@ -103,6 +107,23 @@ def require_source(source: object, what_is_empty: str, loss: str, *, allow_empty
         source or allow_empty,
         f"{what_is_empty}, and {loss}; nothing was deleted. If that is what you want, give allow_empty=True",
     )
+
+
+def require_items(payload: object) -> None:
+    is_list = isinstance(payload, (list, tuple)) and bool(payload)
+    require(
+        payload is None or isinstance(payload, Mapping) or (is_list and all(isinstance(x, Mapping) for x in payload)),  # type: ignore[attr-defined]
+        f"a sub-workflow takes a mapping or a list of mappings as its payload, not {shown(payload)}; nothing was "
+        "started",
+    )
+
+
+def is_structure(text: str) -> bool:
+    """Whether a text is that of a mapping or a list."""
+    for read in (json.loads, literal_eval):
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            return isinstance(read(text.strip()), (dict, list))
+    return False
 
 
 def require_one_of(**arguments: object) -> None:
@@ -168,12 +189,17 @@ def read_count(name: str, value: int | str, *, least: int = 1) -> int:
     return number
 
 
-def read_seconds(name: str, value: timedelta | float | str, *, or_zero: bool = False) -> float:
+def read_seconds(name: str, value: TemplatedDuration, *, or_zero: bool = False) -> float:
     try:
-        number = value.total_seconds() if isinstance(value, timedelta) else value
+        number: Any = value.total_seconds() if isinstance(value, timedelta) else value
         seconds = math.nan if isinstance(number, bool) else float(number)
     except (TypeError, ValueError, OverflowError):
         seconds = math.nan
+        if isinstance(value, str):
+            from pydantic import TypeAdapter
+
+            with suppress(ValueError):
+                seconds = TypeAdapter(timedelta).validate_python(value.strip()).total_seconds()
     if not (0 < seconds <= MAX_SECONDS or (or_zero and seconds == 0)):
         least = "from 0" if or_zero else "above 0"
         refuse(name, f"a timedelta or a number of seconds {least}, up to {MAX_SECONDS}", value)
@@ -247,6 +273,7 @@ _CHECKS: Mapping[str, Check] = {
     "bool | None": partial(require_flag, optional=True),
     "int": read_count,
     "Duration": read_seconds,
+    "TemplatedDuration": read_seconds,
     "ReturnOutput": require_output,
 }
 
@@ -296,14 +323,18 @@ class CheckedArguments:
     @classmethod
     def partial(cls, **kwargs: Any) -> Any:
         """Check the arguments that all mapped tasks share; Airflow creates the tasks only when they run."""
-        plain = kwargs.keys() - set(cls.template_fields)
-        for name in cls.checks.keys() & kwargs.keys():
-            if name in plain or is_literal(kwargs[name]):
-                cls.checks[name](name, kwargs[name])
+        cls.check_given(kwargs)
+        return super().partial(**kwargs)  # type: ignore[misc]
+
+    @classmethod
+    def check_given(cls, arguments: Mapping[str, Any]) -> None:
+        plain = arguments.keys() - set(cls.template_fields)
+        for name in cls.checks.keys() & arguments.keys():
+            if name in plain or is_literal(arguments[name]):
+                cls.checks[name](name, arguments[name])
         for names, check in cls.joint_checks.items():
             if plain.issuperset(names):
-                check(*map(kwargs.__getitem__, names))
-        return super().partial(**kwargs)  # type: ignore[misc]
+                check(*map(arguments.__getitem__, names))
 
     def check_arguments(self, *, are_rendered: bool = False) -> None:
         """Check the arguments; template fields that are not text, or have templates, only if they are rendered."""
@@ -313,7 +344,7 @@ class CheckedArguments:
         for names, joint_check in self.joint_checks.items():
             values = [getattr(self, name) for name in names]
             templates = (value for name, value in zip(names, values, strict=True) if name in self.template_fields)
-            if are_rendered or all(value is None or is_literal(value) for value in templates):
+            if are_rendered or all(map(is_literal, templates)):
                 joint_check(*values)
         for reference in self.references:
             reference.check(self, are_rendered=are_rendered)
@@ -387,8 +418,8 @@ if TYPE_CHECKING:
         wait_for_past_depends_before_skipping: bool
         weight_rule: Any
 
-    class SensorArguments(TaskArguments, total=False):
-        """What Airflow's own ``BaseSensorOperator`` takes besides ``poke_interval``."""
+    class UntimedSensorArguments(TaskArguments, total=False):
+        """What Airflow's own ``BaseSensorOperator`` takes besides ``poke_interval`` and ``timeout``."""
 
         exponential_backoff: bool
         max_wait: Duration | None
@@ -396,4 +427,8 @@ if TYPE_CHECKING:
         never_fail: bool
         silent_fail: bool
         soft_fail: bool
-        timeout: Duration | None
+
+    class SensorArguments(UntimedSensorArguments, total=False):
+        """What Airflow's own ``BaseSensorOperator`` takes besides ``poke_interval``."""
+
+        timeout: TemplatedDuration | None

@@ -112,8 +112,7 @@ def service_workflow_task(
 def _checked_and_sealed(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Do for a mapped task what the operator does for others: Airflow stores the arguments without creating it."""
     operator = ServiceWorkflowDecoratedOperator
-    for name in operator.checks.keys() & arguments.keys():
-        operator.checks[name](name, arguments[name])
+    operator.check_given(arguments)
     hidden = {name: sealed_literals(arguments[name]) for name in operator.sealed_fields if name in arguments}
     return {**arguments, **hidden}
 

@@ -36,6 +36,17 @@ if TYPE_CHECKING:
     from airflow_provider_service.operators.results import WorkflowResult
 
 
+def _workflow_or_all(
+    execution_ids: object, all_workflows: bool, workflow_id: str | None, workflow_name: str | None
+) -> None:
+    """Refuse to act on every workflow unless that is explicit."""
+    names_workflow = workflow_id is not None or workflow_name is not None
+    require(
+        execution_ids is not None or names_workflow != all_workflows,
+        "give either workflow_id or workflow_name, or all_workflows=True for the executions of every workflow",
+    )
+
+
 def _narrowing_project(all_workflows: bool, project_id: str | None, project_name: str | None) -> None:
     require(
         not all_workflows or (project_id is None and project_name is None),
@@ -55,7 +66,11 @@ class SelectedExecutionsOperator(ServiceBaseOperator):
     )
     references = (OPTIONAL_WORKFLOW, PROJECT)
     checks = {"older_than": optional(SECONDS_OR_ZERO)}
-    joint_checks = {("all_workflows", *PROJECT.fields): _narrowing_project}
+    joint_checks = {
+        ("execution_ids", "all_workflows", *OPTIONAL_WORKFLOW.fields): _workflow_or_all,
+        ("all_workflows", *PROJECT.fields): _narrowing_project,
+    }
+    execution_ids: Sequence[str | int] | None = None
     workflow_id: str | None
     workflow_name: str | None
     all_workflows: bool
@@ -72,14 +87,6 @@ class SelectedExecutionsOperator(ServiceBaseOperator):
         if self.selected_workflow_id is not None:
             return self.link_page(context, WORKFLOW_EXECUTIONS_PAGE, self.selected_workflow_id)
         return self.link_page(context, EXECUTIONS_PAGE)
-
-    def require_workflow(self) -> None:
-        """Refuse to act on every workflow unless that is explicit."""
-        names_workflow = self.workflow_id is not None or self.workflow_name is not None
-        require(
-            names_workflow != self.all_workflows,
-            "give either workflow_id or workflow_name, or all_workflows=True for the executions of every workflow",
-        )
 
     def statuses(self, default: Sequence[str], allowed: Sequence[str]) -> list[Any]:
         return list(default) if self.status is None else read_choices("status", self.status, allowed)

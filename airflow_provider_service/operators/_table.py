@@ -37,7 +37,7 @@ class ServiceTableOperator(TableLinkedOperator):
     _result: dict[str, Any] | None = None
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, *DATA_TABLE.fields, *PROJECT.fields)
-    references = (DATA_TABLE, PROJECT)
+    references: ClassVar[Sequence[Any]] = (DATA_TABLE, PROJECT)
 
     def __init__(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._airflow.attempts import push_execution
@@ -15,7 +16,7 @@ from airflow_provider_service.operators._base import ServiceBaseOperator
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_service._core.arguments import Duration, OnVanished
+    from airflow_provider_service._core.arguments import Duration, OnVanished, TemplatedDuration
     from airflow_provider_service._core.waits.outcome import Outcome
     from airflow_provider_service._core.waits.watch import Wait
 
@@ -48,6 +49,7 @@ class _Kill(threading.Event):
 
 class ServiceWaitingOperator(ServiceBaseOperator):
     operator_extra_links = (ServiceExecutionLink(), ServiceWorkflowLink())
+    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "poll_interval", "timeout")
     checks = {"fault_tolerance": SECONDS_OR_ZERO}
     cancel_on_kill = False
     on_vanished: OnVanished = "fail"
@@ -57,8 +59,8 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         *,
         wait_for_completion: bool,
         deferrable: bool,
-        poll_interval: Duration,
-        timeout: Duration,
+        poll_interval: TemplatedDuration,
+        timeout: TemplatedDuration,
         fault_tolerance: Duration,
         **kwargs: Any,
     ) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service._core.arguments import LONG_CALL_SECONDS, as_rendered
+from airflow_provider_service._core.arguments import LONG_CALL_SECONDS, as_rendered, read_seconds
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.links.service import WORKFLOWS_PAGE
 from airflow_provider_service.operators._base import ServiceBaseOperator
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._core.arguments import Duration, TaskArguments, Templated
+    from airflow_provider_service._core.arguments import TaskArguments, Templated, TemplatedDuration
     from airflow_provider_service.operators.results import AuditResult
 
 __all__ = ["ServiceGenerateAuditOperator"]
@@ -50,6 +50,7 @@ class ServiceGenerateAuditOperator(ServiceBaseOperator):
         "days_abandoned_workflow",
         "fail_on",
         "report_path",
+        "timeout",
     )
 
     def __init__(
@@ -59,7 +60,7 @@ class ServiceGenerateAuditOperator(ServiceBaseOperator):
         days_abandoned_workflow: Templated[int | str | None] = None,
         fail_on: Templated[Sequence[str]] = (),
         report_path: Templated[str | None] = None,
-        timeout: Duration = LONG_CALL_SECONDS,
+        timeout: TemplatedDuration = LONG_CALL_SECONDS,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
@@ -81,7 +82,7 @@ class ServiceGenerateAuditOperator(ServiceBaseOperator):
             days_abandoned_workflow=self.days_abandoned_workflow,
             fail_on=self.fail_on,
             report_path=self.report_path,
-            timeout=self.timeout,
+            timeout=read_seconds("timeout", self.timeout),
         )
         for line in audited.lines():
             self.log.info("%s", line)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._core.arguments import Duration, TaskArguments, Templated
+    from airflow_provider_service._core.arguments import TaskArguments, Templated, TemplatedDuration
     from airflow_provider_service.client.models import CommunityPackage
     from airflow_provider_service.operators.results import CommunityPackageResult
 
@@ -34,7 +34,7 @@ class ServiceInstallCommunityPackageOperator(ServiceBaseOperator):
     :returns: a :class:`CommunityPackageResult`; the outcome is ``"installed"``, ``"updated"`` or ``"skipped"``.
     """
 
-    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "name", "version")
+    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "name", "version", "timeout")
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class ServiceInstallCommunityPackageOperator(ServiceBaseOperator):
         name: Templated[str],
         version: Templated[str | None] = None,
         verify: bool | None = None,
-        timeout: Duration = LONG_CALL_SECONDS,
+        timeout: TemplatedDuration = LONG_CALL_SECONDS,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_service._core.arguments import as_rendered
+from airflow_provider_service._core.arguments import as_rendered, require
 from airflow_provider_service._core.references import PROJECT, Alternatives
 from airflow_provider_service.links.service import TABLES_PAGE, VARIABLES_PAGE, WORKFLOWS_PAGE
 from airflow_provider_service.operators._base import SealedFieldsMixin, ServiceBaseOperator, mask_all, revealed
@@ -30,10 +30,16 @@ _MAX_CHANGES_IN_XCOM = 200
 _PRUNED = Alternatives("prune_names", "prune_prefix", is_optional=True)
 
 
+def _pruning_by_name(prune: bool, names: object, prefix: object) -> None:
+    is_named = names is not None or prefix is not None
+    require(is_named or not prune, "prune=True needs prune_names or prune_prefix: nothing else is ever deleted")
+
+
 class _EnsureOperator(ServiceBaseOperator):
     """Base class for operators that compare the desired state with what the instance holds."""
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "path", "prune_names", "prune_prefix")
+    joint_checks = {("prune", *_PRUNED.fields): _pruning_by_name}
     page: ClassVar[str]
     path: str | None
     prune: bool

@@ -94,7 +94,6 @@ class ServiceStopExecutionsOperator(SelectedExecutionsOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> StopSelectionResult:
-        self.require_workflow()
         count = self.hook.executions.stop_many(
             self.statuses(_STOPPABLE, _STOPPABLE),
             workflow_id=self.selected_workflow_id,
@@ -216,7 +215,6 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
             ids = as_list("execution_ids", self.execution_ids)
             numbers = [read_count("each of execution_ids", execution_id) for execution_id in ids]
             return list(dict.fromkeys(map(str, numbers))), False
-        self.require_workflow()
         # All ids are read before the first deletion, because deletions change what later pages contain.
         latest_start = self.latest_start()
         statuses = self.statuses(ENDED_STATUSES, _DELETABLE)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._core.arguments import Duration, TaskArguments, Templated
+    from airflow_provider_service._core.arguments import Duration, TaskArguments, Templated, TemplatedDuration
     from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
     from airflow_provider_service._core.waits.outcome import Outcome
     from airflow_provider_service.client.models import Execution
@@ -66,8 +66,8 @@ class ServiceRetryExecutionOperator(ServiceStartingOperator):
         load_workflow: bool | None = None,
         wait_for_completion: bool = True,
         deferrable: bool = DEFAULT_DEFERRABLE,
-        poll_interval: Duration = POLL_SECONDS,
-        timeout: Duration = DAY_SECONDS,
+        poll_interval: TemplatedDuration = POLL_SECONDS,
+        timeout: TemplatedDuration = DAY_SECONDS,
         fault_tolerance: Duration = FAULT_TOLERANCE_SECONDS,
         cancel_on_kill: bool = True,
         on_vanished: OnVanished = "fail",
@@ -128,8 +128,8 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
         if_missing: Literal["fail", "ignore"] = "fail",
         wait_for_completion: bool = True,
         deferrable: bool = DEFAULT_DEFERRABLE,
-        poll_interval: Duration = 1.0,
-        timeout: Duration = 60.0,
+        poll_interval: TemplatedDuration = 1.0,
+        timeout: TemplatedDuration = 60.0,
         fault_tolerance: Duration = FAULT_TOLERANCE_SECONDS,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],

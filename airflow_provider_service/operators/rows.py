@@ -16,9 +16,9 @@ from airflow_provider_service._core.arguments import (
     as_rendered,
     read_count,
     require,
-    require_one_of,
     text_or_texts,
 )
+from airflow_provider_service._core.references import Alternatives
 from airflow_provider_service._core.rows.options import ChangeStrategy, OnDuplicate, OnStoredDuplicates, chosen_strategy
 from airflow_provider_service.client.errors import ServiceAnswerTooLargeError
 from airflow_provider_service.operators._table import ServiceTableOperator, given_rows
@@ -289,6 +289,7 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
     """
 
     writes_table = True
+    references = (*ServiceTableOperator.references, Alternatives("row_ids", "filter"))
     template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "row_ids", "filter")
     template_fields_renderers = {"filter": "json"}
 
@@ -322,7 +323,6 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
         from airflow_provider_service._core.rows.batches import exactly_in_url
         from airflow_provider_service._core.rows.matching import exact_filters
 
-        require_one_of(row_ids=self.row_ids, filter=self.filter)
         row_ids = [read_count("each of row_ids", row_id) for row_id in as_list("row_ids", self.row_ids or [])]
         table, url = self.open_table(context)
         filters: Iterable[Mapping[str, Any]] = exactly_in_url(row_ids)

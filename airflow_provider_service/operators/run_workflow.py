@@ -15,6 +15,9 @@ from airflow_provider_service._core.arguments import (
     Start,
     as_rendered,
     has_template,
+    is_structure,
+    require,
+    require_items,
 )
 from airflow_provider_service._core.references import PROJECT, WORKFLOW
 from airflow_provider_service.client._constraints import Mode
@@ -26,12 +29,23 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service._airflow.connection import WebhookHeaders
-    from airflow_provider_service._core.arguments import Duration, ReturnOutput, TaskArguments, Templated
+    from airflow_provider_service._core.arguments import (
+        Duration,
+        ReturnOutput,
+        TaskArguments,
+        Templated,
+        TemplatedDuration,
+    )
     from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
     from airflow_provider_service._core.runs.output import WantedOutput
     from airflow_provider_service.client._http.encoding import FileSource
 
 __all__ = ["ServiceRunWorkflowOperator"]
+
+
+def _payload_of_start(payload: Any, start: Start) -> None:
+    if start == "bridge":
+        require_items(payload)
 
 
 class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
@@ -116,6 +130,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         "output_path",
     )
     references = (WORKFLOW, PROJECT)
+    joint_checks = {("payload", "start"): _payload_of_start}
     template_fields_renderers = {"payload": "json"}
     sealed_fields = ("webhook_headers",)
 
@@ -143,8 +158,8 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         output_path: Templated[str | None] = None,
         wait_for_completion: bool = True,
         deferrable: bool = DEFAULT_DEFERRABLE,
-        poll_interval: Duration = POLL_SECONDS,
-        timeout: Duration = DAY_SECONDS,
+        poll_interval: TemplatedDuration = POLL_SECONDS,
+        timeout: TemplatedDuration = DAY_SECONDS,
         fault_tolerance: Duration = FAULT_TOLERANCE_SECONDS,
         cancel_on_kill: bool = True,
         on_vanished: OnVanished = "fail",
@@ -183,6 +198,14 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         self.max_output_items = max_output_items
         self.output_path = as_rendered(output_path)
         self.check_arguments()
+        # A mapped task, which Airflow creates only when it runs, may get the text of another task.
+        is_mapped = getattr(self, "_BaseOperator__from_mapped", False)
+        is_of_dag_file = isinstance(payload, str) and not has_template(payload) and not is_mapped
+        require(
+            not is_of_dag_file or not is_structure(payload),
+            "payload is the text of a mapping or a list, and would be sent as text: give the mapping or the list, or "
+            "literal(...) of airflow.sdk if it is meant as text",
+        )
 
     def _do_render_template_fields(self, parent: Any, *args: Any, **kwargs: Any) -> None:
         declared = parent.payload

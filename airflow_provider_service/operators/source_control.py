@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service._core.arguments import Duration, TaskArguments, Templated
+    from airflow_provider_service._core.arguments import TaskArguments, Templated, TemplatedDuration
     from airflow_provider_service.client.models import SourceControlledFile
     from airflow_provider_service.operators.results import SourceControlResult
 
@@ -46,7 +46,7 @@ class _SourceControlOperator(ServiceBaseOperator):
     direction: ClassVar[Literal["pull", "push"]]
     force: bool
     preview: bool
-    timeout: Duration
+    timeout: TemplatedDuration
 
     def result(self, files: Sequence[SourceControlledFile], url: str) -> SourceControlResult:
         """Log and return the result of the task: the files that changed, or would change."""
@@ -95,7 +95,7 @@ class ServicePullSourceControlOperator(_SourceControlOperator):
         "conflict"}``. A task that fails on conflicts leaves the conflicting files under the XCom key ``conflicts``.
     """
 
-    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "auto_publish")
+    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "auto_publish", "timeout")
     direction = "pull"
 
     def __init__(
@@ -104,7 +104,7 @@ class ServicePullSourceControlOperator(_SourceControlOperator):
         force: bool = False,
         auto_publish: Templated[str] = "none",
         preview: bool = False,
-        timeout: Duration = LONG_CALL_SECONDS,
+        timeout: TemplatedDuration = LONG_CALL_SECONDS,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
@@ -156,7 +156,13 @@ class ServicePushSourceControlOperator(_SourceControlOperator):
         "conflict"}``. A task that fails on conflicts leaves the conflicting files under the XCom key ``conflicts``.
     """
 
-    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "commit_message", "types", "object_ids")
+    template_fields: Sequence[str] = (
+        *ServiceBaseOperator.template_fields,
+        "commit_message",
+        "types",
+        "object_ids",
+        "timeout",
+    )
     direction = "push"
 
     def __init__(
@@ -167,7 +173,7 @@ class ServicePushSourceControlOperator(_SourceControlOperator):
         object_ids: Templated[Sequence[str] | None] = None,
         force: bool = False,
         preview: bool = False,
-        timeout: Duration = LONG_CALL_SECONDS,
+        timeout: TemplatedDuration = LONG_CALL_SECONDS,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import AirflowSkipException, BaseOperator, BaseSensorOperator
@@ -25,7 +26,12 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, PokeReturnValue
     from typing_extensions import Unpack
 
-    from airflow_provider_service._core.arguments import Duration, SensorArguments, Templated
+    from airflow_provider_service._core.arguments import (
+        Duration,
+        Templated,
+        TemplatedDuration,
+        UntimedSensorArguments,
+    )
     from airflow_provider_service._core.waits.conditions import Check, PollOutcome
 
 
@@ -44,7 +50,7 @@ class Ended(AirflowSkipException):
 class ServiceBaseSensor(CheckedArguments, BaseSensorOperator):
     """Base of all sensors."""
 
-    template_fields: Sequence[str] = ("service_conn_id",)
+    template_fields: Sequence[str] = ("service_conn_id", "poke_interval", "timeout")
     #: The addresses that this process has pushed, by XCom key; None if it has not begun the task.
     pushed_links: dict[str, str] | None = None
     ui_color = "#ede9fe"
@@ -59,11 +65,17 @@ class ServiceBaseSensor(CheckedArguments, BaseSensorOperator):
         *,
         fault_tolerance: Duration,
         deferrable: bool,
-        poke_interval: Duration,
+        poke_interval: TemplatedDuration,
+        timeout: TemplatedDuration | None = None,
         service_conn_id: Templated[str],
-        **kwargs: Unpack[SensorArguments],
+        **kwargs: Unpack[UntimedSensorArguments],
     ) -> None:
-        super().__init__(poke_interval=poke_interval, **kwargs)
+        given = {"poke_interval": poke_interval, **({} if timeout is None else {"timeout": timeout})}
+        # Airflow's own sensor takes neither text nor templates; zero keeps it from taking those of default_args.
+        others = {name: value for name, value in given.items() if not isinstance(value, (int, float, timedelta))}
+        super().__init__(**{**given, **dict.fromkeys(others, 0)}, **kwargs)  # type: ignore[arg-type]
+        for name, value in others.items():
+            setattr(self, name, value)
         self.fault_tolerance = fault_tolerance
         self.deferrable = deferrable
         self.service_conn_id = as_rendered(service_conn_id)
@@ -83,6 +95,7 @@ class ServiceBaseSensor(CheckedArguments, BaseSensorOperator):
 
     def _execute_in_worker(self, context: Context) -> Any:
         """Wait as Airflow's own sensor does."""
+        self.poke_interval, self.timeout = self._seconds("poke_interval"), self.timeout_seconds
         try:
             return super().execute(context)
         except Ended as end:
@@ -98,7 +111,14 @@ class ServiceBaseSensor(CheckedArguments, BaseSensorOperator):
 
     @property
     def poll_interval(self) -> float:
-        return max(self.poke_interval, LEAST_POLL_SECONDS)
+        return max(self._seconds("poke_interval"), LEAST_POLL_SECONDS)
+
+    @property
+    def timeout_seconds(self) -> float:
+        return self._seconds("timeout")
+
+    def _seconds(self, name: str) -> float:
+        return read_seconds(name, getattr(self, name), or_zero=True)
 
     def began(self, context: Context) -> float:
         """Return when the wait began, in seconds since the epoch: if it is rescheduled, before the first pause."""
@@ -134,9 +154,8 @@ class PollingSensor(ServiceBaseSensor):
             self.pushed_links = {}
             self.check_arguments(are_rendered=True)
             self._check = self.to_check()
-        tolerance = read_seconds("fault_tolerance", self.fault_tolerance, or_zero=True)
-        self._watch = PollWatch(self._check, self.timeout, tolerance)
-        self._deadline = self.began(context) + self.timeout if deadline is None else deadline
+        self._watch = PollWatch(self._check, self.timeout_seconds, self._seconds("fault_tolerance"))
+        self._deadline = self.began(context) + self.timeout_seconds if deadline is None else deadline
 
     def poke(self, context: Context) -> PokeReturnValue:
         """Poll once."""
@@ -174,7 +193,7 @@ class PollingSensor(ServiceBaseSensor):
             trigger=self.to_trigger(
                 service_conn_id=self.service_conn_id,
                 deadline=self._deadline,
-                timeout=self.timeout,
+                timeout=self.timeout_seconds,
                 poll_interval=self.poll_interval,
                 fault_tolerance=self.fault_tolerance,
                 **self._check.to_arguments(),

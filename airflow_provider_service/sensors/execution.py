@@ -13,7 +13,6 @@ from airflow_provider_service._core.arguments import (
     POLL_SECONDS,
     OnVanished,
     as_rendered,
-    read_seconds,
     require_context,
 )
 from airflow_provider_service._core.waits.outcome import Outcome, broken, settle
@@ -33,7 +32,13 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, PokeReturnValue
     from typing_extensions import Unpack
 
-    from airflow_provider_service._core.arguments import Duration, ReturnOutput, SensorArguments, Templated
+    from airflow_provider_service._core.arguments import (
+        Duration,
+        ReturnOutput,
+        SensorArguments,
+        Templated,
+        TemplatedDuration,
+    )
     from airflow_provider_service._core.runs.output import WantedOutput
     from airflow_provider_service.client import ServiceClient
 
@@ -84,7 +89,7 @@ class ServiceExecutionSensor(ServiceBaseSensor):
         :class:`ServiceRunWorkflowOperator`.
     """
 
-    template_fields: Sequence[str] = ("service_conn_id", "execution_id", "output_path")
+    template_fields: Sequence[str] = (*ServiceBaseSensor.template_fields, "execution_id", "output_path")
     operator_extra_links = (ServiceExecutionLink(), ServiceWorkflowLink())
 
     def __init__(
@@ -94,7 +99,7 @@ class ServiceExecutionSensor(ServiceBaseSensor):
         on_vanished: OnVanished = "fail",
         fault_tolerance: Duration = FAULT_TOLERANCE_SECONDS,
         deferrable: bool = DEFAULT_DEFERRABLE,
-        poke_interval: Duration = POLL_SECONDS,
+        poke_interval: TemplatedDuration = POLL_SECONDS,
         return_output: ReturnOutput = "none",
         max_output_items: int | None = None,
         output_path: Templated[str | None] = None,
@@ -124,7 +129,7 @@ class ServiceExecutionSensor(ServiceBaseSensor):
             self._wanted_output()
         execution_id = str(self.execution_id).strip()
         workflow_id = self._workflow_seen_before(context, execution_id)
-        self._wait = self._wait_until(self.began(context) + self.timeout, execution_id, workflow_id)
+        self._wait = self._wait_until(self.began(context) + self.timeout_seconds, execution_id, workflow_id)
         if not self.deferrable:
             return self._execute_in_worker(context)
         outcome = self._observe(context)
@@ -173,10 +178,10 @@ class ServiceExecutionSensor(ServiceBaseSensor):
             execution_id=execution_id,
             service_conn_id=self.service_conn_id,
             deadline=deadline,
-            timeout=self.timeout,
+            timeout=self.timeout_seconds,
             poll_interval=self.poll_interval,
             on_vanished=self.on_vanished,
-            fault_tolerance=read_seconds("fault_tolerance", self.fault_tolerance, or_zero=True),
+            fault_tolerance=self._seconds("fault_tolerance"),
             expected_workflow_id=workflow_id,
         )
 

@@ -13,7 +13,7 @@ from airflow_provider_service.sensors._base import PollingSensor
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from airflow_provider_service._core.arguments import Duration, SensorArguments, Templated
+    from airflow_provider_service._core.arguments import Duration, SensorArguments, Templated, TemplatedDuration
     from airflow_provider_service._core.health.reading import HealthPoll
 
 __all__ = ["ServiceWorkflowHealthSensor"]
@@ -54,7 +54,7 @@ class ServiceWorkflowHealthSensor(PollingSensor):
     :returns: the same as ``ServiceWorkflowHealthCheckOperator``.
     """
 
-    template_fields: Sequence[str] = ("service_conn_id", *NAMES)
+    template_fields: Sequence[str] = (*PollingSensor.template_fields, *NAMES)
     checks = dict(CHECKS)
 
     def __init__(
@@ -75,7 +75,7 @@ class ServiceWorkflowHealthSensor(PollingSensor):
         max_duration_p95: Duration | None = None,
         fault_tolerance: Duration = FAULT_TOLERANCE_SECONDS,
         deferrable: bool = DEFAULT_DEFERRABLE,
-        poke_interval: Duration = HEALTH_POLL_SECONDS,
+        poke_interval: TemplatedDuration = HEALTH_POLL_SECONDS,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[SensorArguments],
     ) -> None:

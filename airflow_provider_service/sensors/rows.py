@@ -21,7 +21,7 @@ from airflow_provider_service.sensors._base import PollingSensor
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from airflow_provider_service._core.arguments import Duration, SensorArguments, Templated
+    from airflow_provider_service._core.arguments import Duration, SensorArguments, Templated, TemplatedDuration
     from airflow_provider_service._core.waits.rows import RowCheck
 
 __all__ = ["ServiceRowSensor"]
@@ -65,7 +65,7 @@ class ServiceRowSensor(PollingSensor):
     :returns: ``{"data_table_id", "count", "url"}``, and with ``return_rows`` also ``"rows"``.
     """
 
-    template_fields: Sequence[str] = ("service_conn_id", *DATA_TABLE.fields, *PROJECT.fields, "filter")
+    template_fields: Sequence[str] = (*PollingSensor.template_fields, *DATA_TABLE.fields, *PROJECT.fields, "filter")
     template_fields_renderers = {"filter": "json"}
     operator_extra_links = (ServiceDataTableLink(),)
     references = (DATA_TABLE, PROJECT)
@@ -86,7 +86,7 @@ class ServiceRowSensor(PollingSensor):
         max_rows: int = 1000,
         fault_tolerance: Duration = FAULT_TOLERANCE_SECONDS,
         deferrable: bool = DEFAULT_DEFERRABLE,
-        poke_interval: Duration = ROW_POLL_SECONDS,
+        poke_interval: TemplatedDuration = ROW_POLL_SECONDS,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[SensorArguments],
     ) -> None:

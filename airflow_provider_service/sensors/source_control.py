@@ -13,7 +13,7 @@ from airflow_provider_service.sensors._base import PollingSensor
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from airflow_provider_service._core.arguments import Duration, SensorArguments, Templated
+    from airflow_provider_service._core.arguments import Duration, SensorArguments, Templated, TemplatedDuration
 
 __all__ = ["ServiceSourceControlSensor"]
 
@@ -44,7 +44,7 @@ class ServiceSourceControlSensor(PollingSensor):
     :returns: ``{"count", "by_type", "by_status", "changes", "files", "url"}``, as the operators return them.
     """
 
-    template_fields: Sequence[str] = ("service_conn_id", "direction", "state", "types")
+    template_fields: Sequence[str] = (*PollingSensor.template_fields, "direction", "state", "types")
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class ServiceSourceControlSensor(PollingSensor):
         types: Templated[Sequence[str] | None] = None,
         fault_tolerance: Duration = FAULT_TOLERANCE_SECONDS,
         deferrable: bool = DEFAULT_DEFERRABLE,
-        poke_interval: Duration = SOURCE_CONTROL_POLL_SECONDS,
+        poke_interval: TemplatedDuration = SOURCE_CONTROL_POLL_SECONDS,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[SensorArguments],
     ) -> None:

@@ -104,7 +104,7 @@ def test_an_object_deleted_in_the_meantime_is_no_error(execute, client, simulato
     ],
 )
 def test_invalid_declarations_are_refused(execute, client, writes, arguments, message):
-    with pytest.raises(AirflowFailException, match=message):
+    with pytest.raises((AirflowFailException, ServiceInputError), match=message):
         execute(ServiceEnsureTagsOperator, **{"tags": ["new"], **arguments})
     assert writes() == []
 

@@ -8,6 +8,7 @@ import pytest
 from airflow.providers.common.compat.sdk import DAG, AirflowException, AirflowFailException
 
 from airflow_provider_service.client import errors
+from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.operators.execution_selections import (
     ServiceDeleteExecutionsOperator,
     ServiceStopExecutionsOperator,
@@ -122,7 +123,7 @@ def test_stopping_many_by_status_and_age(execute, client, simulator, link, workf
     ],
 )
 def test_stopping_many_refuses(execute, simulator, arguments, message):
-    with pytest.raises(AirflowFailException, match=message):
+    with pytest.raises((AirflowFailException, ServiceInputError), match=message):
         execute(ServiceStopExecutionsOperator, **arguments)
     assert not simulator.requests
 
@@ -311,7 +312,7 @@ def test_a_selection_of_several_pages_is_deleted_in_whole(execute, client, simul
     ],
 )
 def test_deleting_refuses(execute, simulator, arguments, message):
-    with pytest.raises(AirflowFailException, match=message):
+    with pytest.raises((AirflowFailException, ServiceInputError), match=message):
         execute(ServiceDeleteExecutionsOperator, **arguments)
     assert not simulator.requests
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import DAG, AirflowFailException, literal, task
 
+from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.testing import SimulatedService, run_task
 
@@ -89,12 +90,27 @@ def test_a_function_may_return_any_text(service: SimulatedService) -> None:
 
 @pytest.mark.parametrize(
     "payload",
-    [literal('{"id": 7}'), literal("{{ params.order }}"), '{"id": 7}', "[]", "[2026-01-01] DAG failed [prod]"],
+    [literal('{"id": 7}'), literal("{{ params.order }}"), "[2026-01-01] DAG failed [prod]"],
 )
 def test_a_text_without_a_template_is_a_payload(service: SimulatedService, payload: Any) -> None:
     service.workflow("Sync")
     run(payload)
     service.assert_ran("Sync", payload=payload if isinstance(payload, str) else payload.value)
+
+
+@pytest.mark.parametrize("payload", ['{"id": 7}', " []", "{'id': 7}"])
+def test_a_dag_file_cannot_give_the_text_of_a_mapping(payload: str) -> None:
+    with pytest.raises(ServiceInputError, match=r"payload is the text of a mapping or a list, and would be .* literal"):
+        ServiceRunWorkflowOperator(task_id="run", workflow_name="Sync", payload=payload)
+
+
+def test_a_dag_file_cannot_give_text_to_a_sub_workflow() -> None:
+    for given in ({}, {"deferrable": True}):
+        with pytest.raises(
+            ServiceInputError, match="takes a mapping or a list of mappings as its payload, not 'Hello'"
+        ):
+            ServiceRunWorkflowOperator(task_id="run", workflow_id="1", payload="Hello", start="bridge", **given)
+    ServiceRunWorkflowOperator(task_id="run", workflow_id="1", payload="{{ params.order }}", start="bridge")
 
 
 def run_mapped(payload: Any) -> None:

@@ -10,6 +10,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.client import errors
+from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.operators.row_reads import ServiceReadRowsOperator
 from airflow_provider_service.operators.rows import (
     ServiceDeleteRowsOperator,
@@ -247,7 +248,7 @@ def test_many_ids_are_sent_in_urls_that_a_server_accepts(execute, simulator, tab
 )
 def test_deleting_refuses(execute, simulator, table, arguments, message):
     simulator.clear_requests()
-    with pytest.raises(AirflowFailException, match=message):
+    with pytest.raises((AirflowFailException, ServiceInputError), match=message):
         execute(ServiceDeleteRowsOperator, data_table_id=table.id, **arguments)
     assert not simulator.requests
 

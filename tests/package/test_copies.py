@@ -33,13 +33,17 @@ def sensors() -> list[type[BaseSensorOperator]]:
         for _, member in inspect.getmembers(importlib.import_module(name), inspect.isclass)
         if issubclass(member, BaseSensorOperator) and member.__module__ == name
     ]
-    assert len(found) == 3
+    assert len(found) == 4
     return found
+
+
+def fields_of(kind: Any) -> Any:
+    return kind.template_fields
 
 
 ARGUMENTS: dict[type, dict[str, Any]] = {
     **{one: dict.fromkeys(given_together(one), "given") for one in OPERATORS},
-    **{one: {"execution_id": "1"} for one in sensors() if "execution_id" in one.template_fields},
+    **{one: {name: "1"} for one in sensors() for name in ("execution_id", "data_table_id") if name in fields_of(one)},
 }
 EVERY = pytest.mark.parametrize("kind", [*OPERATORS, *sensors()], ids=lambda kind: kind.__name__)
 

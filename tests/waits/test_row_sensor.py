@@ -10,13 +10,14 @@ from threading import Event, Thread
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import DAG, AirflowFailException, TaskDeferred
+from airflow.providers.common.compat.sdk import DAG, AirflowFailException, AirflowSensorTimeout, TaskDeferred
 
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.sensors.rows import ServiceRowSensor
 from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.testing import run_task
 from airflow_provider_service.testing._service import as_stored, first_event, revived
 from airflow_provider_service.triggers.rows import ServiceRowTrigger
 
@@ -369,3 +370,32 @@ def test_what_a_template_gives_is_checked_before_anything_is_sent(
         task.execute(context)
 
     assert not simulator.requests
+
+
+@every_mode
+@pytest.mark.parametrize("is_native", [False, True])
+def test_the_end_of_its_time_may_be_a_template(mode: Mode, is_native: bool, table_id: str) -> None:
+    dag = DAG("rows", schedule=None, render_template_as_native_obj=is_native, params={"limit": 40, "pause": "PT0.05S"})
+    limits = {"timeout": "{{ params.limit }}", "poke_interval": "{{ params.pause }}"}
+    arguments: dict[str, Any] = {"data_table_name": "orders", "filter": READY, **mode.arguments}
+    given = ServiceRowSensor(task_id="given", dag=dag, **limits, **arguments)
+    default = ServiceRowSensor(
+        task_id="default", dag=dag, default_args={"timeout": limits["timeout"]}, poke_interval="0.05", **arguments
+    )
+
+    for task in (given, default):
+        began = clock().now()
+        with pytest.raises(AirflowSensorTimeout, match=r"matching rows within 40 s: 0 matching rows found"):
+            run_task(task)
+        assert 39.8 <= clock().now() - began < 60, task.task_id
+        with pytest.raises(AirflowFailException, match=r"timeout must be a timedelta or a number of seconds .*'soon'"):
+            run_task(task, params={"limit": "soon"})
+
+
+@pytest.mark.parametrize("name", ["timeout", "poke_interval"])
+@pytest.mark.parametrize("wrong", ["soon", "-1", -1, [1]])
+def test_limits_that_are_no_duration_are_refused_when_the_dag_file_is_read(name: str, wrong: Any) -> None:
+    with pytest.raises(ValueError, match=f"{name}"):
+        ServiceRowSensor(task_id="wait", data_table_name="orders", **{name: wrong})
+    with pytest.raises(ServiceInputError, match=f"^{name} must be a timedelta or a number of seconds from 0"):
+        ServiceRowSensor.partial(task_id="wait", **{name: wrong})

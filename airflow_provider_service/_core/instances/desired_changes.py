@@ -74,7 +74,6 @@ class Prune:
     @classmethod
     def of(cls, prune: bool, names: object, prefix: object, *, allow_empty: bool) -> Prune:
         is_named = names is not None or prefix is not None
-        require(is_named or not prune, "prune=True needs prune_names or prune_prefix: nothing else is ever deleted")
         require(prune or not is_named, "prune_names and prune_prefix have no effect without prune=True")
         if prefix is not None and (not isinstance(prefix, str) or not prefix.strip()):
             refuse("prune_prefix", "text that is not empty", prefix)

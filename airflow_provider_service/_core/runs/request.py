@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import ast
-import json
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from airflow_provider_service._core.arguments import require
+from airflow_provider_service._core.arguments import is_structure, require
 from airflow_provider_service.client._webhook_conflicts import naming_the_holder
 from airflow_provider_service.client.resources._webhooks import methods_of
 
@@ -105,7 +102,7 @@ class RunRequest:
     def refuse_rendered_text(self) -> None:
         """Refuse a mapping or list in the form of text, which is what a template renders to by default."""
         require(
-            not (self.has_rendered_payload and isinstance(self.payload, str) and _is_structure(self.payload)),
+            not (self.has_rendered_payload and isinstance(self.payload, str) and is_structure(self.payload)),
             "payload is the text of a mapping or a list, because a template renders to text. Give the DAG "
             "render_template_as_native_obj=True, or pass a mapping whose values are templates, or the output of the "
             "other task itself; nothing was started",
@@ -180,10 +177,3 @@ def _triggers_among(nodes: Iterable[Mapping[str, Any]]) -> list[Trigger]:
             method = methods_of(parameters)[0] if isinstance(parameters, Mapping) else ""
             triggers.append(Trigger(str(node.get("name")), kind, method))
     return triggers
-
-
-def _is_structure(text: str) -> bool:
-    for read in (json.loads, ast.literal_eval):
-        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-            return isinstance(read(text.strip()), (dict, list))
-    return False

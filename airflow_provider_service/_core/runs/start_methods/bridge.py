@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_service._core.arguments import require
+from airflow_provider_service._core.arguments import require_items
 from airflow_provider_service._core.runs import searching
 from airflow_provider_service._core.runs.attempt import CLOCK_SKEW, RunKey
 from airflow_provider_service._core.runs.bridge import (
@@ -203,12 +203,7 @@ def _items(payload: Any) -> list[Any]:
         return [{}]
     if isinstance(payload, Mapping):
         return [payload]
-    is_list = isinstance(payload, (list, tuple)) and bool(payload)
-    require(
-        is_list and all(isinstance(item, Mapping) for item in payload),
-        f"a sub-workflow takes a mapping or a list of mappings as its payload, not {shown(payload)}; nothing was "
-        "started",
-    )
+    require_items(payload)
     return list(payload)
 
 
