@@ -35,7 +35,7 @@ def _returnable(return_rows: bool, min_rows: int, max_rows: int) -> None:
 
 
 class ServiceRowSensor(PollingSensor):
-    """Wait until a data table holds rows that match a filter. Only reads; safe to repeat.
+    """Wait until a data table holds rows that match a filter. Safe to repeat: it only reads.
 
     A poll reads rows only until there are ``min_rows``, and at the end all that match are counted or returned.
 
