@@ -292,6 +292,7 @@ def test_an_execution_is_stopped(cli, client, four):
     again = cli("executions", "stop", "4")
     assert again.status == 0
     assert "Execution 4 had ended: canceled: " in again.out
+    assert cli("executions", "stop", "4", "--json").result["stopped"] is False
 
 
 def test_an_execution_is_retried(cli, client, simulator, four):
@@ -310,11 +311,14 @@ def test_an_execution_is_retried(cli, client, simulator, four):
 def test_the_output_of_a_retry(cli, client, simulator):
     workflow_id = put(simulator, webhook(), puts_out('={{ {"n": $json.body.n} }}'), name="Count")
     execution_id = simulator.start_execution(workflow_id, status="error")
+    definition = {**client.workflows.get(workflow_id).to_wire(), "name": "Count"}
+    definition["nodes"][1]["parameters"]["jsonOutput"] = '={{ {"n": "now"} }}'
+    client.workflows.update(workflow_id, "Count", definition["nodes"], definition["connections"], {})
 
     ended = cli("executions", "retry", execution_id, "--load-workflow", "--output", "-", *QUICK)
 
     assert ended.status == 0, ended.err
-    assert json.loads(ended.out)
+    assert json.loads(ended.out) == [{"n": "now"}]
 
 
 @pytest.mark.parametrize(
