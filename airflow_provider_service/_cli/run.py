@@ -112,8 +112,8 @@ def _wait(
         screen.line(message)
         screen.result(started)
         return DONE
-    screen.note(message, None)
     try:
+        screen.note(message, None)
         wait = _wait_for(hook, execution_id, arguments.poll_interval, arguments.timeout)
         outcome = stop_overdue(hook.client, _follow(hook, wait, lines), wait)
         end = end_of(hook.client, outcome, wanted, headers, show=lines.show)
