@@ -6,7 +6,7 @@ import threading
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from airflow.providers.common.compat.sdk import AirflowException, get_current_context
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_service._core.arguments import OnVanished
+    from airflow_provider_service._core.runs import RunResult
     from airflow_provider_service._core.runs.output import WantedOutput
     from airflow_provider_service._core.runs.request import RunRequest
     from airflow_provider_service.client import ServiceClient
@@ -82,7 +83,7 @@ def run_once(
     context: Context | None,
     wait_for_completion: bool,
     wanted: WantedOutput | None,
-) -> dict[str, Any]:
+) -> RunResult:
     if wanted is not None:
         wanted.require_in(request)
     workflow_id = request.workflow.id
@@ -106,15 +107,15 @@ def run_once(
             _called.add(attempt.key.header)
     if not wait_for_completion:
         if outcome is not None:
-            return outcome.to_xcom(only_ids=True)
-        return started(client.base_url, workflow_id, execution_id)
+            return cast("RunResult", outcome.to_xcom(only_ids=True))
+        return cast("RunResult", started(client.base_url, workflow_id, execution_id))
     if outcome is None:
         wait = replace(wait, execution_id=execution_id)
         outcome = poll_here(client.transport.config, wait, threading.Event())
         if outcome is None:
             raise AssertionError("nobody gives this wait up")
         outcome = stop_overdue(client, outcome, wait)
-    return result_of(client, outcome, wanted, request.headers)
+    return cast("RunResult", result_of(client, outcome, wanted, request.headers))
 
 
 def _attempt_for(run_key: str | None, workflow_id: str, context: Context | None) -> Attempt:

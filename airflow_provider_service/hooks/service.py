@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection, Context
 
     from airflow_provider_service._core.arguments import OnVanished, ReturnOutput, Start
+    from airflow_provider_service._core.runs import RunResult
     from airflow_provider_service.client import ServiceConfig
     from airflow_provider_service.client._constraints import Mode
     from airflow_provider_service.client._http.encoding import FileSource
@@ -166,7 +167,7 @@ class ServiceHook(Resources, BaseHook):
         return_output: ReturnOutput = "none",
         max_output_items: int | None = None,
         output_path: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> RunResult:
         """Run a workflow, whatever its trigger, and wait in the worker until the execution has ended.
 
         Safe to repeat with a ``run_key``: a call with the same key resumes the execution that an earlier call started,

@@ -13,6 +13,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.client.errors import ServiceExecutionFailedError, ServiceInputError
 from airflow_provider_service.hooks.service import ServiceHook
+from airflow_provider_service.operators.results import RunResult
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.simulator import ServiceSimulator
 from tests.runs.task_run import TaskRun
@@ -43,7 +44,8 @@ def test_it_returns_what_the_operator_returns(
     of_task = task.attempt(1)
     task.close()
     own = {"execution_id", "started_at", "stopped_at", "url", "nodes"}
-    assert done.keys() == of_task.keys()
+    assert done.keys() == of_task.keys() <= RunResult.__annotations__.keys()
+    assert RunResult.__required_keys__ <= done.keys()
     assert {name: value for name, value in done.items() if name not in own} == {
         name: value for name, value in of_task.items() if name not in own
     }

@@ -11,6 +11,7 @@ from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.notifications.workflow import ServiceNotifier
 from airflow_provider_service.operators.data_tables import ServiceCreateDataTableOperator
 from airflow_provider_service.operators.generic import ServiceOperator
+from airflow_provider_service.operators.results import RunResult
 from airflow_provider_service.operators.row_reads import ServiceReadRowsOperator
 from airflow_provider_service.operators.rows import ServiceUpsertRowsOperator
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
@@ -26,6 +27,13 @@ def extract(shop: str) -> list[dict[str, Any]]:
     workflow = hook.workflows.get("nightly")
     statuses = [one.status for one in hook.executions.list(workflow_id=workflow.id, limit=10)]
     return [{"sku": shop, "stock": statuses.count("success")}]
+
+
+@task
+def run_nightly() -> str:
+    """The state of a run, whose result has a type."""
+    result: RunResult = ServiceHook().run_workflow(workflow_name="nightly")
+    return result["status"] or "unknown"
 
 
 @task
