@@ -42,6 +42,8 @@ class ServiceGenerateAuditOperator(ServiceBaseOperator):
     :returns: an :class:`AuditResult`: the number of findings, and ``{"sections", "locations", "titles"}`` for each
         category that has any. The list of the instance's settings is not a finding. A task that fails on findings
         leaves its result under the XCom key ``audit``.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     template_fields: Sequence[str] = (

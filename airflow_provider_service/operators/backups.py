@@ -44,6 +44,8 @@ class ServiceBackupOperator(ServiceBaseOperator):
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`BackupResult`: the size and the checksum of the archive, the number of objects by kind, what is
         not in it, as ``{"what", "why"}``, and the number of older backups that were deleted.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "path", "report_path")
@@ -133,6 +135,8 @@ class ServiceRestoreOperator(ServiceBaseOperator):
         ``"planned"``. It also holds, by kind, the numbers of objects that were created, updated, unchanged and left,
         and the names of those that differ and were left unchanged; what could not be restored, as ``{"what", "why"}``;
         and the names of the credentials that were created.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     template_fields: Sequence[str] = (

@@ -41,6 +41,8 @@ class ServiceInstallBridgeOperator(ServiceBaseOperator):
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`BridgeResult`; ``version`` is that of the bridge's definition, and the outcome is ``"created"``,
         ``"updated"`` or ``"unchanged"``.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "name", *PROJECT.fields)

@@ -32,6 +32,8 @@ class ServiceInstallCommunityPackageOperator(ServiceBaseOperator):
     :param timeout: seconds, or a timedelta, to wait for the installation; 300 seconds by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`CommunityPackageResult`; the outcome is ``"installed"``, ``"updated"`` or ``"skipped"``.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "name", "version", "timeout")

@@ -140,6 +140,8 @@ class ServiceCreateCredentialOperator(_CredentialOperator):
         its data, or ``"fail"``.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`CredentialResult`; the outcome is ``"created"``, ``"updated"`` or ``"skipped"``.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     def __init__(
@@ -204,6 +206,8 @@ class ServiceUpdateCredentialOperator(_CredentialOperator):
     :param project_name: exact name of that project, instead of its id.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`CredentialResult`; the outcome is ``"updated"``.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     template_fields: Sequence[str] = (*_CredentialOperator.template_fields, *CREDENTIAL.fields)

@@ -37,6 +37,8 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
     :param if_exists: what to do if a table of that name exists in the project: ``"skip"`` (the default) or ``"fail"``.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`DataTableResult`; the outcome is ``"created"``, ``"extended"`` or ``"unchanged"``.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     template_fields: Sequence[str] = (*TableLinkedOperator.template_fields, "name", "columns", *PROJECT.fields)

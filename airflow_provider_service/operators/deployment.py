@@ -60,6 +60,8 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
     :returns: a :class:`CreateOrUpdateWorkflowResult`; ``version_id`` is the active version. The outcome is
         ``"created"``; ``"updated"`` if the definition was written, or a draft that matches it was published;
         ``"activated"`` or ``"deactivated"`` if only that changed; or ``"unchanged"``.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     template_fields: Sequence[str] = (

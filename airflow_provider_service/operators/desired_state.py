@@ -108,6 +108,8 @@ class ServiceEnsureTagsOperator(_EnsureOperator):
     :returns: an :class:`EnsureResult`: the numbers of tags, and the first 200 changes as ``{"action", "name"}``;
         ``more`` says whether there are more. The action is ``"create"``, ``"update"`` or ``"delete"``. With
         ``preview``, the numbers and changes are those that a run without it would produce.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     template_fields: Sequence[str] = (*_EnsureOperator.template_fields, "tags")
@@ -165,6 +167,8 @@ class ServiceEnsureVariablesOperator(SealedFieldsMixin, _EnsureOperator):
     :returns: an :class:`EnsureResult`: the numbers of variables, and the first 200 changes as ``{"action", "name"}``;
         ``more`` says whether there are more. The action is ``"create"``, ``"update"`` or ``"delete"``. With
         ``preview``, the numbers and changes are those that a run without it would produce.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     template_fields: Sequence[str] = (*_EnsureOperator.template_fields, "variables", *PROJECT.fields)
@@ -232,6 +236,8 @@ class ServiceEnsureDataTablesOperator(_EnsureOperator):
     :returns: an :class:`EnsureResult`: the numbers of data tables, and the first 200 changes as ``{"action", "name",
         "columns" or "added_columns"}``; ``more`` says whether there are more. The action is ``"create"``, ``"update"``
         or ``"delete"``. With ``preview``, the numbers and changes are those that a run without it would produce.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     template_fields: Sequence[str] = (*_EnsureOperator.template_fields, "data_tables", *PROJECT.fields)
@@ -297,6 +303,8 @@ class ServiceEnsureProjectsOperator(_EnsureOperator):
         "added_members", "changed_members", "removed_members"}``; ``more`` says whether there are more. The action is
         ``"create"``, ``"update"`` or ``"delete"``. With ``preview``, the numbers and changes are those that a run
         without it would produce.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     template_fields: Sequence[str] = (*_EnsureOperator.template_fields, "projects")

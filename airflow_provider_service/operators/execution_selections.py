@@ -63,6 +63,8 @@ class ServiceStopExecutionsOperator(SelectedExecutionsOperator):
         ``started_before``.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`StopSelectionResult`; ``stopped`` is the number of executions.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     checks = {"status": some_of(*_STOPPABLE)}
@@ -131,6 +133,8 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
     :returns: a :class:`DeleteExecutionsResult`: the numbers of executions that were given or selected, of those that
         were deleted and of those that were missing (the last two are 0 with ``preview``), whether the selection has
         more than ``max_deletions``, and the first 100 ids that were given or selected.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     template_fields: Sequence[str] = (*SelectedExecutionsOperator.template_fields, "execution_ids")

@@ -55,6 +55,10 @@ class ServiceRetryExecutionOperator(ServiceStartingOperator):
         or ``"succeed"``.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`RunResult` of the new execution, with ``retry_of`` if the task waits for it.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
+    :raises ServiceExecutionFailedError: the new execution failed, or did not end in time.
+    :raises ServiceWaitError: the new execution could not be observed; a retry resumes it.
     """
 
     template_fields: Sequence[str] = (*ServiceStartingOperator.template_fields, "execution_id")
@@ -116,6 +120,10 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`StopResult`; ``status`` is None if the execution does not exist, and ``stopped`` says whether
         this task stopped it.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
+    :raises AirflowSensorTimeout: the execution had not ended in time.
+    :raises ServiceWaitError: the execution could not be observed.
     """
 
     template_fields: Sequence[str] = (*ServiceWaitingOperator.template_fields, "execution_id")

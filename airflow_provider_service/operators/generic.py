@@ -42,6 +42,8 @@ class ServiceOperator(ServiceBaseOperator):
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: the answer as JSON, with the service's own field names and without secret fields, such as the address
         at which an invitation is accepted; None if the answer is empty.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "resource", "action", "arguments")

@@ -68,6 +68,9 @@ class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
         "duration_median", "duration_p95", "last_success_at", "breaches", "url"}``, with ``{"threshold", "value",
         "limit"}`` for each breach and all times in seconds. A task that fails or is skipped leaves its result under the
         XCom key ``health``.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
+    :raises ServiceUnhealthyError: a workflow breaches a threshold, with ``on_breach="fail"``.
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, *NAMES, "window_end", "report_path")

@@ -37,6 +37,8 @@ class ServiceGetInsightsOperator(ServiceBaseOperator):
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: an :class:`InsightsResult` with ``{"value", "unit", "deviation"}`` for each statistic. The deviation is
         the change from the previous period, or None if there was no such period.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     template_fields: Sequence[str] = (

@@ -59,6 +59,8 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
     :returns: an :class:`ExportResult`: the number of workflows, the address of each file by the id of its workflow, and
         the workflows that were left out, with a warning, because their ids could lead to other addresses or folders. If
         ``workflow_names`` names one of these, nothing is written. ``removed`` lists the files that were removed.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     template_fields: Sequence[str] = (
@@ -206,6 +208,9 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
     :returns: a :class:`DeployResult`. The outcome is ``"deployed"``, ``"unchanged"`` or, with ``preview``,
         ``"planned"``; ``workflow_ids`` holds ids by name; and each other key lists the names of the workflows to which
         it applies.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
+    :raises ServiceDeploymentError: the deployment failed and was rolled back; a retry may reach the goal.
     """
 
     template_fields: Sequence[str] = (
@@ -306,6 +311,9 @@ class ServicePromoteWorkflowsOperator(_DeployingOperator):
         ``.html`` or ``.json``. It is written before anything is changed. None (the default) for no file.
     :param service_conn_id: Airflow connection of the instance to deploy to; ``service_default`` by default.
     :returns: a :class:`DeployResult`.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
+    :raises ServiceDeploymentError: the deployment failed and was rolled back; a retry may reach the goal.
     """
 
     template_fields: Sequence[str] = (

@@ -56,6 +56,8 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         fails.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`ReadRowsResult`: with the ``rows``, or with a path, the ``path`` of the file.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     template_fields: Sequence[str] = (

@@ -64,6 +64,8 @@ class ServiceInsertRowsOperator(ServiceTableOperator):
     :param batch_bytes: maximum size of a batch in bytes; 8 MiB by default, and the server accepts 16 MiB by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: an :class:`InsertRowsResult`.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     writes_table = True
@@ -144,6 +146,8 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: an :class:`UpsertRowsResult`, which counts rows of the table; ``deleted`` counts those with the same key
         as another.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     writes_table = True
@@ -219,6 +223,8 @@ class ServiceUpdateRowsOperator(ServiceTableOperator):
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: an :class:`UpdateRowsResult`; ``updated`` is the number of rows that were updated or, with ``preview``,
         would be. It is None if the updated rows, which the service returns, exceed ``max_answer_mib``.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     writes_table = True
@@ -286,6 +292,8 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`DeleteRowsResult`; ``deleted`` is the number of rows that were deleted or, with ``preview``,
         would be. It is None if the deleted rows, which the service returns, exceed ``max_answer_mib``.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     writes_table = True

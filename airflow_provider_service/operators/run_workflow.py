@@ -114,6 +114,10 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         or ``"succeed"``.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`RunResult`.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
+    :raises ServiceExecutionFailedError: the execution failed, or did not end in time; a retry runs the workflow again.
+    :raises ServiceWaitError: the execution could not be observed; a retry resumes it.
     """
 
     template_fields: Sequence[str] = (

@@ -93,6 +93,8 @@ class ServicePullSourceControlOperator(_SourceControlOperator):
     :returns: a :class:`SourceControlResult`. ``changes`` holds the number of objects by type and status, as
         ``{"workflow": {"new": 2}}``; ``files`` lists the first 200 as ``{"file", "type", "id", "name", "status",
         "conflict"}``. A task that fails on conflicts leaves the conflicting files under the XCom key ``conflicts``.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "auto_publish", "timeout")
@@ -154,6 +156,8 @@ class ServicePushSourceControlOperator(_SourceControlOperator):
     :returns: a :class:`SourceControlResult`. ``changes`` holds the number of objects by type and status, as
         ``{"workflow": {"modified": 2}}``; ``files`` lists the first 200 as ``{"file", "type", "id", "name", "status",
         "conflict"}``. A task that fails on conflicts leaves the conflicting files under the XCom key ``conflicts``.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     template_fields: Sequence[str] = (

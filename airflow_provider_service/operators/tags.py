@@ -29,6 +29,8 @@ class ServiceCreateTagOperator(ServiceBaseOperator):
     :param if_exists: what to do if the tag exists: ``"skip"`` (the default) or ``"fail"``.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`TagResult`; the outcome is ``"created"`` or ``"skipped"``.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "name")

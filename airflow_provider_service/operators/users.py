@@ -32,6 +32,8 @@ class ServiceInviteUsersOperator(ServiceBaseOperator):
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: an :class:`InviteUsersResult`; ``invited`` lists ``{"user_id", "email", "email_sent"}``, and
         ``already_active`` lists e-mail addresses.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "users", "role")

@@ -84,6 +84,8 @@ class ServiceCreateVariableOperator(_VariableOperator):
     :param if_exists: what to do if the key exists: ``"update"`` its value (the default), ``"skip"`` or ``"fail"``.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`VariableResult`; the outcome is ``"created"``, ``"updated"``, ``"unchanged"`` or ``"skipped"``.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     template_fields: Sequence[str] = (*_VariableOperator.template_fields, "value")
@@ -130,6 +132,8 @@ class ServiceUpdateVariableOperator(_ExistingVariableOperator):
     :param project_name: exact name of that project, instead of its id.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`VariableResult`; the outcome is ``"updated"`` or ``"unchanged"``.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     template_fields: Sequence[str] = (*_ExistingVariableOperator.template_fields, "value")
@@ -169,6 +173,8 @@ class ServiceDeleteVariableOperator(_ExistingVariableOperator):
     :param if_missing: what to do if the variable does not exist: ``"ignore"`` (the default) or ``"fail"``.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`VariableResult`; the outcome is ``"deleted"`` or ``"missing"``.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     def __init__(

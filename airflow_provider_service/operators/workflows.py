@@ -55,6 +55,8 @@ class ServiceActivateWorkflowOperator(ServiceWorkflowOperator):
     :param version_id: version to activate; None (the default) for the current draft.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`WorkflowResult`; ``version_id`` is the active one.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     template_fields: Sequence[str] = (*ServiceWorkflowOperator.template_fields, "version_id")
@@ -118,6 +120,8 @@ class ServiceDeactivateWorkflowOperator(_PlainWorkflowOperator):
     :param project_name: exact name of that project, instead of its id.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`WorkflowResult`.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     def perform(self, context: Context) -> WorkflowResult:
@@ -134,6 +138,8 @@ class ServiceArchiveWorkflowOperator(_PlainWorkflowOperator):
     :param project_name: exact name of that project, instead of its id.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`WorkflowResult`.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     reference = WORKFLOW_TO_ARCHIVE
@@ -151,6 +157,8 @@ class ServiceUnarchiveWorkflowOperator(_PlainWorkflowOperator):
     :param project_name: exact name of that project, instead of its id.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`WorkflowResult`.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     reference = WORKFLOW_TO_UNARCHIVE
@@ -179,6 +187,8 @@ class ServiceTransferWorkflowOperator(ServiceWorkflowOperator):
     :param destination_project_name: exact name of that project.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`TransferWorkflowResult`.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     template_fields: Sequence[str] = (*ServiceWorkflowOperator.template_fields, *DESTINATION_PROJECT.fields)
@@ -262,6 +272,8 @@ class ServiceSetWorkflowTagsOperator(ServiceWorkflowOperator):
         tag to remove need not exist.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`WorkflowTagsResult`; ``tags`` are the names.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     template_fields: Sequence[str] = (*ServiceWorkflowOperator.template_fields, "tags", "tag_ids")

@@ -87,6 +87,9 @@ class ServiceExecutionSensor(ServiceBaseSensor):
     :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url"}``, and with
         ``return_output`` also ``{"output", "output_items", "output_path"}``, as from
         :class:`ServiceRunWorkflowOperator`.
+    :raises AirflowFailException: the execution did not succeed or vanished, or no retry would help.
+    :raises AirflowSensorTimeout: the time was over before that.
+    :raises ServiceWaitError: reads kept failing for longer than ``fault_tolerance``.
     """
 
     template_fields: Sequence[str] = (*ServiceBaseSensor.template_fields, "execution_id", "output_path")

@@ -63,6 +63,9 @@ class ServiceRowSensor(PollingSensor):
     :param poke_interval: seconds, or a timedelta, between two polls; 60 seconds by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"data_table_id", "count", "url"}``, and with ``return_rows`` also ``"rows"``.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises AirflowSensorTimeout: the time was over before that.
+    :raises ServiceWaitError: reads kept failing for longer than ``fault_tolerance``.
     """
 
     template_fields: Sequence[str] = (*PollingSensor.template_fields, *DATA_TABLE.fields, *PROJECT.fields, "filter")

@@ -42,6 +42,9 @@ class ServiceSourceControlSensor(PollingSensor):
     :param poke_interval: seconds, or a timedelta, between two polls; 60 seconds by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"count", "by_type", "by_status", "changes", "files", "url"}``, as the operators return them.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises AirflowSensorTimeout: the time was over before that.
+    :raises ServiceWaitError: reads kept failing for longer than ``fault_tolerance``.
     """
 
     template_fields: Sequence[str] = (*PollingSensor.template_fields, "direction", "state", "types")

@@ -45,6 +45,8 @@ class ServiceDataTableToObjectStorageOperator(ServiceUnloadTableOperator):
         the address names, if any.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`TableToFileResult`.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     template_fields: Sequence[str] = (*ServiceUnloadTableOperator.template_fields, "path", "object_storage_conn_id")

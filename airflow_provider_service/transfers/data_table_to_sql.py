@@ -54,6 +54,8 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`TableToSqlResult`: numbers of rows that were written, and that ``mode="replace"`` deleted first;
         None if the database's driver does not count them.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     template_fields: Sequence[str] = (

@@ -36,6 +36,8 @@ class ObjectStorageToServiceDataTableOperator(ServiceLoadTableOperator):
     :param kwargs: the arguments of :class:`ServiceLoadTableOperator`, and those of any task.
     :returns: a :class:`LoadTableResult`: numbers of rows that were read and left out, and of the changes to the table;
         ``deleted`` is None if ``mode="replace"`` could not count them.
+    :raises AirflowFailException: an argument cannot be used, or a call failed in a way that no retry mends.
+    :raises ServiceApiError: a call failed, and a retry may help.
     """
 
     template_fields: Sequence[str] = (*ServiceLoadTableOperator.template_fields, "path")
