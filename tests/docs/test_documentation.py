@@ -70,8 +70,8 @@ COMMANDS = [
     ("page", "kind", "text"), BLOCKS, ids=[f"{page.name}-{n}" for n, (page, *_) in enumerate(BLOCKS)]
 )
 def test_python_is_an_excerpt_of_a_tested_file(page: Path, kind: str, text: str) -> None:
-    # What is YAML is run by test_deploy_from_ci.py and test_mapping_file.py.
-    is_yaml = kind == "yaml" and page.stem in ("deploy-from-ci", "instances")
+    # What is YAML is run by test_deploy_from_ci.py, test_mapping_file.py and test_recipes.py.
+    is_yaml = kind == "yaml" and page.stem in ("deploy-from-ci", "instances", "recipes")
     assert kind in {"python", "sh", "json", "mermaid"} or is_yaml, (
         f"{page.name} has a block of kind {kind!r} that no test covers"
     )
