@@ -92,11 +92,15 @@ def _yes_or_no(text: str) -> bool:
     return text == "yes"
 
 
+#: As for the arguments of operators; what they would refuse must be refused before anything starts.
+_LARGEST = 10**9
+
+
 def _above_zero(read: Callable[[str], float], what: str, text: str) -> float:
     with suppress(ValueError):
-        if 0 < (value := read(text)) < float("inf"):
+        if 0 < (value := read(text)) <= _LARGEST:
             return value
-    raise argparse.ArgumentTypeError(f"{text!r} is not a {what} above 0")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a {what} above 0, up to {_LARGEST}")
 
 
 _seconds = partial(_above_zero, float, "number of seconds")

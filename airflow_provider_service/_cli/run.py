@@ -230,7 +230,7 @@ def perform_show(screen: Screen, arguments: argparse.Namespace) -> int:
         if arguments.output is not None:
             node = None if arguments.output == "-" else arguments.output
             screen.data(hook.executions.output(execution_id, node=node))
-            return DONE
+            return DONE if outcome is None or outcome.status == "success" else FAILED
         if outcome is None:
             found, _ = read_state(hook.client, execution_id)
             return _show(screen, hook, read_to_show(hook.client, execution_id) or found, lines)

@@ -208,7 +208,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         require(
             not is_of_dag_file or not is_structure(payload),
             "payload is the text of a mapping or a list, and would be sent as text: give the mapping or the list, or "
-            "literal(...) of airflow.sdk if it is meant as text",
+            "literal(...) of airflow.sdk (airflow.utils.template before Airflow 3) if it is meant as text",
         )
 
     def _do_render_template_fields(self, parent: Any, *args: Any, **kwargs: Any) -> None:

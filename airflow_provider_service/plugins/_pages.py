@@ -266,7 +266,7 @@ class ListPages:
         places = (self._nodes.in_time(until, one.address.base_url, one, partial(_node, one)) for one in view.waiting)
         nodes = tuple(await asyncio.gather(*places))
         is_whole, root = not is_part(request), request.scope["root_path"]
-        is_all = servers is not _UNKNOWN and None not in (*readings, *nodes)
+        is_all = servers is not _UNKNOWN and None not in readings
         draw = partial(_packed_list, view, nodes, root, is_whole=is_whole, is_all=is_all)
         return await _within(None, self._pages.look((seen, nodes, root, is_whole, is_all), lambda _: draw()))
 

@@ -152,6 +152,8 @@ def test_a_key_resumes(cli, client, count):
         (("Count", "--payload", "{"), "--payload cannot be read as JSON"),
         (("Count", "--payload", "@/no/such/file"), "nothing was started"),
         (("Count", "--timeout", "0"), "not a number of seconds above 0"),
+        (("Count", "--timeout", "1e300"), "not a number of seconds above 0, up to 1000000000"),
+        (("Count", "--poll-interval", "1e10"), "not a number of seconds above 0, up to 1000000000"),
         (("Count", "--payload", "NaN"), "--payload cannot be read as JSON: expected value at line 1"),
         (("Count", "--output-path", "out.json"), "--output-path has no effect without --output"),
         (("Count", "--run-key", ""), "--run-key must not be empty"),
@@ -222,6 +224,16 @@ def test_the_output_of_a_node_of_an_execution(cli, count):
         ended = cli("executions", "show", "1", *words)
         assert (ended.status, ended.result) == (0, [{"n": 1}])
     assert "its nodes that ran: 'Webhook', 'Output'" in cli("executions", "show", "1", "--output", "Nope").err
+
+
+def test_the_output_of_an_execution_that_failed_is_no_success(cli, simulator):
+    simulator.create_webhook_workflow("Broken", path="broken", behaviour="failing")
+    cli("run", "Broken", *QUICK)
+
+    ended = cli("executions", "show", "1", "--output", "Webhook", "--follow", *QUICK)
+
+    assert ended.status == 1
+    assert json.loads(ended.out)
 
 
 @pytest.fixture

@@ -352,3 +352,4 @@ def test_an_answer_that_is_not_of_the_api_may_be_that_of_a_port_with_tls(server:
     assert fail(server, 400, page, HTML).hint == answers.IF_TLS
     assert fail(server, 400, "Client sent an HTTP request to an HTTPS server.", PLAIN).hint == answers.IF_TLS
     assert fail(server, 400, '{"message": "no"}', JSON).hint is None
+    assert fail(server, 400, "Bad cookie", PLAIN).hint is None

@@ -137,6 +137,15 @@ def test_what_is_attached_to_an_agent_stands_below_it_in_the_order_of_the_editor
     assert goals[2] == (pytest.approx(x + width / 3, abs=1), y + height)
 
 
+def test_names_of_outputs_are_read_once_however_many_there_are():
+    rules = {"rules": {"values": [{"outputKey": str(at)} for at in range(2_000_000)]}}
+    nodes = [node("A", 0, 0, "n8n-nodes-base.switch", parameters=rules), node("B", 300, 0)]
+
+    lines = drawn(*nodes, A={"main": [to("B")] * 1_000}).lines
+
+    assert [line.label for line in lines[-2:]] == ["998", "999"]
+
+
 def test_nodes_of_one_name_are_drawn_once_and_said():
     drawing = drawn(node("A", 0, 0), node("A", 220, 0), node("B", 440, 0))
 

@@ -176,18 +176,19 @@ def test_a_node_is_read_once_for_as_long_as_the_execution_waits_there(reader, sl
     assert sum(request.path.endswith(f"/{execution_id}") for request in simulator.requests) == 2
 
 
-@pytest.mark.parametrize("state", ["failed", "upstream_failed", "skipped", "removed"])
+@pytest.mark.parametrize("state", ["failed", "upstream_failed"])
 def test_what_runs_although_its_task_has_failed_is_counted_marked_and_found(reader, run, state):
     left = run(state, "running")
     run("deferred", "running")
     run("up_for_retry", "waiting")
+    run("skipped", "running")  # a sensor with soft_fail, for example
     run("failed", "error")
 
     text = reader.get(PAGE).text
     [address] = re.findall(r'<a href="([^"]+)">1 execution runs although its task has failed</a>', text)
 
     assert address == "?execution=left"
-    assert "its next attempt takes the execution over" in text
+    assert "its next attempt takes the execution over, or waits for it again" in text
     [row] = rows(reader.get(PAGE + address).text)
     assert left in row
     assert "▶ runs although its task has failed" in row
@@ -308,6 +309,15 @@ def test_of_several_connections_to_a_server_one_that_may_read_suffices(reader, r
     with using(SetClock()) as clock:
         clock.advance(3600)
         assert reader.get(PAGE).text.count("is not known") == 1
+
+
+def test_texts_and_moments_that_nothing_can_show_do_no_harm(reader, run, put):
+    run("failed", "running", told={"workflow_name": "\ud800x"})
+    put("success", "another")
+
+    for zone in ("UTC", "Asia/Tokyo", "America/New_York"):
+        for moments in ("", "&from=0001-01-01T00:00%2B00:00", "&to=9999-12-31T23:59%2B00:00"):
+            assert reader.get(f"{PAGE}?zone={zone}{moments}").status_code == 200
 
 
 def test_a_server_that_does_not_list_all_states_shows_the_others(reader, run, simulator):

@@ -32,8 +32,8 @@ _NAME_WIDTH, _NAME_HEIGHT, _SUB_NAME_WIDTH = 192.0, 54.0, 128.0
 _MARGIN, _STEP, _FURTHEST, _MAX_PORTS = 64.0, 208.0, 1e6, 30
 _LEAST_TRIES, _USUAL_TRIES, _MOST_TRIES = 2, 3, 5
 _OUTPUTS = {"if": ("true", "false"), "filter": ("kept", "discarded"), "splitInBatches": ("done", "loop")}
-# Marks of headings and emphasis in Markdown, and empty lines.
-_MARKS, _BREAKS = re.compile(r"^[ \t]*#+[ \t]+|\*\*", re.MULTILINE), re.compile(r"\s*\n\s*")
+# Marks of headings and emphasis in Markdown.
+_MARKS = re.compile(r"^[ \t]*#+[ \t]+|\*\*", re.MULTILINE)
 _MAX_TEXT_CHARS = 2_000
 
 Point = tuple[float, float]
@@ -264,9 +264,10 @@ def _notes(nodes: Sequence[Mapping[str, Any]]) -> list[Note]:
         )
         if place is None:
             continue
+        lines = _MARKS.sub("", text[:_MAX_TEXT_CHARS]).splitlines() if isinstance(text, str) else []
         notes.append(
             Note(
-                text=_BREAKS.sub("\n", _MARKS.sub("", text[:_MAX_TEXT_CHARS])).strip() if isinstance(text, str) else "",
+                text="\n".join(filter(None, map(str.strip, lines))),
                 colour=colour if type(colour) is int and 1 <= colour <= NOTE_COLOURS else 1,
                 area=(*place, width, height),
             )
@@ -327,21 +328,21 @@ def _label(node: Mapping[str, Any], end: _Ends) -> str:
     """Return the label of an output, if the node has several."""
     if not end.is_main or end.outputs < 2:
         return ""
-    names = _names_of_outputs(node, end.outputs)
-    name = names[end.output] if end.output < len(names) else None
+    name = _name_of_output(node, end)
     return name[:MAX_LABEL_CHARS] if isinstance(name, str) and name else str(end.output + 1)
 
 
-def _names_of_outputs(node: Mapping[str, Any], outputs: int) -> Sequence[Any]:
+def _name_of_output(node: Mapping[str, Any], end: _Ends) -> Any:
     kind = str(node.get("type") or "").rpartition(".")[2]
     if node.get("onError") == "continueErrorOutput":
-        return [None] * (outputs - 1) + ["error"]
+        return "error" if end.output == end.outputs - 1 else None
+    names: Sequence[Any] = _OUTPUTS.get(kind, ())
     if kind == "switch":
-        rules = dict_or_empty(dict_or_empty(node.get("parameters")).get("rules")).get("values")
-        return [dict_or_empty(rule).get("outputKey") for rule in list_or_empty(rules)]
-    names = _OUTPUTS.get(kind, ())
-    is_old_loop = kind == "splitInBatches" and _number(node.get("typeVersion")) in (1, 2)
-    return names[::-1] if is_old_loop else names
+        names = list_or_empty(dict_or_empty(dict_or_empty(node.get("parameters")).get("rules")).get("values"))
+    elif kind == "splitInBatches" and _number(node.get("typeVersion")) in (1, 2):
+        names = names[::-1]
+    name = names[end.output] if end.output < len(names) else None
+    return dict_or_empty(name).get("outputKey") if kind == "switch" else name
 
 
 def _tries(node: Mapping[str, Any]) -> int:

@@ -36,7 +36,7 @@ EARLIEST = datetime(2019, 1, 1, tzinfo=UTC)
 _UNDER_WAY = frozenset({None, "scheduled", "queued", "running", "deferred", "restarting", "up_for_reschedule"})
 _FAILED = frozenset({"failed", "upstream_failed", "up_for_retry"})
 # States in which Airflow does nothing more about the execution of a task.
-_GIVEN_UP = frozenset({"failed", "upstream_failed", "skipped", "removed"})
+_GIVEN_UP = frozenset({"failed", "upstream_failed"})
 #: The states of executions that can be searched for; the service lists the first three.
 EXECUTION_STATES = {
     "running": "running",
@@ -220,7 +220,7 @@ class Search:
 
     def address(self, **changed: str | int) -> str:
         """Return the address of the same search with other values of some fields, relative to the page."""
-        return f"?{urlencode({**self.form, **changed})}"
+        return f"?{urlencode({**self.form, **changed}, errors='replace')}"
 
     @property
     def link(self) -> str:
@@ -231,7 +231,10 @@ class Search:
     def local(self, name: str) -> str:
         """A moment as its field takes it."""
         moment = self.since if name == "from" else self.until
-        return self.form.get(name, "") if moment is None else f"{moment.astimezone(self.zone):%Y-%m-%dT%H:%M}"
+        try:
+            return self.form.get(name, "") if moment is None else f"{moment.astimezone(self.zone):%Y-%m-%dT%H:%M}"
+        except OverflowError:
+            return self.form[name]
 
     def order(self, name: str) -> tuple[str, str]:
         """Return how a column is sorted now, in the word of ``aria-sort``, and the address that sorts it."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -295,10 +296,15 @@ def see_open(service_conn_id: str, config_of: Callable[[], ServiceConfig]) -> Op
 
 
 def _open(one: Execution) -> OpenExecution:
-    began = one.started_at if one.started_at is not None and one.started_at > EARLIEST else None
+    latest = clock().utcnow() + timedelta(days=1)
+    began, stopped = (
+        moment if moment is not None and EARLIEST < moment < latest else None
+        for moment in (one.started_at, one.stopped_at)
+    )
     if one.status != "waiting":
         return OpenExecution(one.workflow_id, "queued" if one.status == "new" else str(one.status), began)
-    return OpenExecution(one.workflow_id, "waiting", began, one.stopped_at, one.wait_till)
+    until = one.wait_till if one.wait_till is not None and one.wait_till > EARLIEST else None
+    return OpenExecution(one.workflow_id, "waiting", began, stopped, until)
 
 
 def why_unusable(config_of: Callable[[], ServiceConfig]) -> str | None:

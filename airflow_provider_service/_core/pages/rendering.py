@@ -128,7 +128,8 @@ def assets_version() -> str:
 
 def rendered_part(template: str, **values: Any) -> Part:
     with COMPUTING:
-        html = _environment().get_template(template).render(**values)
+        # Texts of the service and of XComs may hold what no encoding has.
+        html = _environment().get_template(template).render(**values).encode(errors="replace").decode()
     return Part(html, hashlib.sha256(html.encode()).hexdigest()[:16])
 
 
@@ -237,9 +238,9 @@ _GRADES = {"FAIL": ("✕", "failed"), "note": ("○", "note"), "ok": ("✓", "ok
 def executions_part(
     view: ExecutionsView, nodes: Mapping[TaskExecution, str | None], is_all: bool, *, airflow: str
 ) -> Part:
-    """``nodes`` are those at which executions wait; ``is_all`` is whether everything is known that is asked for."""
+    """``nodes`` are those at which executions wait; ``is_all`` is whether it is known what is open."""
     is_open = any(execution.is_open for execution in view.shown)
-    follow = RUNNING_SECONDS if not is_all else SLEEPING_SECONDS if is_open else None
+    follow = RUNNING_SECONDS if not is_all or None in nodes.values() else SLEEPING_SECONDS if is_open else None
     return _part("executions.html.jinja", view=view, nodes=nodes, follow=follow, is_all=is_all, airflow=airflow)
 
 

@@ -130,7 +130,8 @@ def _meaning(response: Answer, message: str, call: Call) -> Failure:
     if status == HTTPStatus.FORBIDDEN:
         return _meaning_of_forbidden(message, call.scope)
     if status in _BY_STATUS:
-        return (*_BY_STATUS[status], IF_TLS if status == HTTPStatus.BAD_REQUEST and not _is_json(response) else None)
+        is_tls = status == HTTPStatus.BAD_REQUEST and not _is_json(response) and "HTTPS" in response.text
+        return (*_BY_STATUS[status], IF_TLS if is_tls else None)
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         hint = _FAULTS.get(f"{call.method} {call.operation}", "The service's log says why")
         return errors.ServiceServerError, "the server failed on this request", hint
