@@ -31,7 +31,9 @@ def command(name: str, *arguments: str) -> Callable[[Any], Any]:
         uri = {"conn_type": "n8n", "host": place.config.base_url, "password": place.simulator.api_key}
         known = {"FOLDER": str(place.folder), "EXECUTION": place.execution_id}
         given = [known.get(one) or one.replace("FOLDER", str(place.folder)) for one in arguments]
-        return "".join(_run(place, [name, *given, "--uri", json.dumps(uri), *more]) for more in ([], ["--json"]))
+        return "".join(
+            _run(place, [*name.split(), *given, "--uri", json.dumps(uri), *more]) for more in ([], ["--json"])
+        )
 
     return run
 
@@ -66,7 +68,11 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     "restore": ("FOLDER/backup.zip", "--on-conflict", "update", "--yes"),
     "audit": ("--report-path", "FOLDER/audit.html"),
     "run": ("Nightly sync", "--output", "-", "--output-path", "FOLDER/output.json", "--timeout", "5"),
+    "list": ("--status", "success"),
+    "show": ("EXECUTION",),
     "logs": ("EXECUTION",),
+    "stop": ("EXECUTION",),
+    "retry": ("EXECUTION", "--no-wait"),
 }
 
 
@@ -81,7 +87,7 @@ def _follow(place: Any) -> Any:
 
 
 COMMAND_SURFACES: dict[str, Callable[[Any], Any]] = {
-    **{f"command {one.name}": command(one.name, *_OPTIONS[one.name]) for one in COMMANDS},
+    **{f"command {one.name}": command(f"{one.group} {one.name}", *_OPTIONS[one.name]) for one in COMMANDS},
     "command restore": _restore,
     "command logs, followed": _follow,
 }
