@@ -33,9 +33,8 @@ myst_enable_extensions = ["attrs_inline"]
 myst_heading_anchors = 4
 myst_fence_as_directive = {"mermaid"}
 nitpicky = True
-nitpick_ignore = [
-    ("py:exc", name) for name in ("AirflowFailException", "AirflowNotFoundException", "AirflowSkipException")
-]
+_OF_AIRFLOW = ("AirflowFailException", "AirflowNotFoundException", "AirflowSensorTimeout", "AirflowSkipException")
+nitpick_ignore = [("py:class", "RunResult"), *(("py:exc", name) for name in _OF_AIRFLOW)]
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 python_maximum_signature_line_length = 100
