@@ -21,7 +21,7 @@ REFUSED_BY_AIRFLOW = "The host or port to test differs from the stored connectio
 @pytest.fixture(scope="module")
 def started(database: None) -> Iterator[TestClient]:
     """The API server, with an admin logged in."""
-    from airflow.api_fastapi.app import create_app, purge_cached_app
+    from airflow.api_fastapi.app import create_app, init_auth_manager, purge_cached_app
 
     with pytest.MonkeyPatch.context() as settings:
         settings.setenv("AIRFLOW__CORE__TEST_CONNECTION", "Enabled")
@@ -30,6 +30,7 @@ def started(database: None) -> Iterator[TestClient]:
         server.headers["Authorization"] = f"Bearer {server.get('/auth/token').json()['access_token']}"
         yield server
         purge_cached_app()
+    init_auth_manager()  # the application of the pages' tests, if it was made before, still needs one
 
 
 @pytest.fixture

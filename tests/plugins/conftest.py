@@ -29,7 +29,7 @@ def airflow_app(database: None) -> Any:
 @pytest.fixture(scope="session")
 def browser_of(airflow_app: Any) -> Iterator[Callable[..., Any]]:
     """``browser_of("VIEWER")`` is a browser in which a user of this role is logged in; of None, one without rights."""
-    from airflow.api_fastapi.app import get_auth_manager, init_auth_manager
+    from airflow.api_fastapi.app import get_auth_manager
     from airflow.api_fastapi.auth.managers.base_auth_manager import COOKIE_NAME_JWT_TOKEN
     from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
     from fastapi.testclient import TestClient
@@ -37,10 +37,6 @@ def browser_of(airflow_app: Any) -> Iterator[Callable[..., Any]]:
     opened = []
 
     def browser(role: str | None, *, logged_in: bool = True, app: Any = airflow_app) -> Any:
-        try:
-            get_auth_manager()
-        except RuntimeError:  # tests of other files in this process may have taken it away
-            init_auth_manager()
         client = TestClient(app)
         if logged_in:
             token = get_auth_manager().generate_jwt(SimpleAuthManagerUser(username="someone", role=role))
