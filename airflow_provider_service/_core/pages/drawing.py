@@ -139,10 +139,9 @@ def draw(workflow: Mapping[str, Any] | None) -> Drawing | None:
     all_ends = _ends(definition.get("connections"))
     ends = [end for end in islice(all_ends, MAX_LINES) if end.source in nodes and end.target in nodes]
     canvas = _Canvas(nodes, ends, _notes(of_editor))
-    lines = [canvas.line(end) for end in ends]
     return Drawing(
         boxes=sorted(canvas.boxes.values(), key=lambda box: box.area),
-        lines=lines,
+        lines=canvas.lines,
         notes=canvas.notes,
         width=canvas.width + _MARGIN,
         height=canvas.height + _MARGIN / 2,
@@ -180,6 +179,7 @@ class _Canvas:
         areas += [note.area for note in self.notes]
         self.width = max(x + width for x, _, width, _ in areas)
         self.height = max(y + height for _, y, _, height in areas)
+        self.lines = [self._line(end) for end in ends]
 
     def _box(self, name: str, x: float, y: float) -> Box:
         node = self._nodes[name]
@@ -204,8 +204,7 @@ class _Canvas:
             outline=_outline(x, y, width, height, *((40, 40) if is_attached else (36, 8) if is_trigger else (8, 8))),
         )
 
-    def line(self, end: _Ends) -> Line:
-        """Draw a connection between two boxes."""
+    def _line(self, end: _Ends) -> Line:
         source, target = self.boxes[end.source].area, self.boxes[end.target].area
         if not end.is_main:
             kinds = self._kinds[end.target]

@@ -163,14 +163,16 @@ class TaskExecution:
         return "succeeded" if self.state == "success" else "failed" if self.state in _FAILED else "other"
 
 
-def _told_moment(text: object) -> datetime | None:
+def plausible(moment: datetime | None) -> datetime | None:
+    """Return a moment of an execution's past, if it can be one."""
     # The service shows the year 1970 for an execution that never left the queue, and a date in the future would come
     # before all others.
-    if not isinstance(text, str):
-        return None
+    return moment if moment is not None and EARLIEST < moment < clock().utcnow() + timedelta(days=1) else None
+
+
+def _told_moment(text: object) -> datetime | None:
     try:
-        moment = datetime.fromisoformat(text).astimezone(UTC)
-        return moment if EARLIEST < moment < clock().utcnow() + timedelta(days=1) else None
+        return plausible(datetime.fromisoformat(text).astimezone(UTC)) if isinstance(text, str) else None
     except (ValueError, OverflowError):
         return None
 

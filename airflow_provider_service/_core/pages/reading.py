@@ -16,14 +16,13 @@ from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from airflow_provider_service._core.daemon_threads import DaemonPool, in_background
 from airflow_provider_service._core.pages.execution_view import ExecutionView, OutputOf, view_of
-from airflow_provider_service._core.pages.executions import EARLIEST, OpenExecution
+from airflow_provider_service._core.pages.executions import EARLIEST, OpenExecution, plausible
 from airflow_provider_service._core.runs.output import MAX_SHOWN_MIB, read_small
 from airflow_provider_service._core.runs.searching import (
     KEY_IN_HEADERS,
@@ -296,15 +295,11 @@ def see_open(service_conn_id: str, config_of: Callable[[], ServiceConfig]) -> Op
 
 
 def _open(one: Execution) -> OpenExecution:
-    latest = clock().utcnow() + timedelta(days=1)
-    began, stopped = (
-        moment if moment is not None and EARLIEST < moment < latest else None
-        for moment in (one.started_at, one.stopped_at)
-    )
+    began = plausible(one.started_at)
     if one.status != "waiting":
         return OpenExecution(one.workflow_id, "queued" if one.status == "new" else str(one.status), began)
     until = one.wait_till if one.wait_till is not None and one.wait_till > EARLIEST else None
-    return OpenExecution(one.workflow_id, "waiting", began, stopped, until)
+    return OpenExecution(one.workflow_id, "waiting", began, plausible(one.stopped_at), until)
 
 
 def why_unusable(config_of: Callable[[], ServiceConfig]) -> str | None:
