@@ -92,19 +92,16 @@ def _yes_or_no(text: str) -> bool:
     return text == "yes"
 
 
-#: As for the arguments of operators; what they would refuse must be refused before anything starts.
-_LARGEST = 10**9
-
-
-def _above_zero(read: Callable[[str], float], what: str, text: str) -> float:
+def _above_zero(read: Callable[[str], float], what: str, largest: int, text: str) -> float:
     with suppress(ValueError):
-        if 0 < (value := read(text)) <= _LARGEST:
+        if 0 < (value := read(text)) <= largest:
             return value
-    raise argparse.ArgumentTypeError(f"{text!r} is not a {what} above 0, up to {_LARGEST}")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a {what} above 0, up to {largest}")
 
 
-_seconds = partial(_above_zero, float, "number of seconds")
-_count = partial(_above_zero, int, "whole number")
+# As for the arguments of operators; what they would refuse must be refused before anything starts.
+_seconds = partial(_above_zero, float, "number of seconds", 10**9)
+_count = partial(_above_zero, int, "whole number", 2**63 - 1)
 
 _SHARED = (
     _option("--conn-id", "--service-conn-id", metavar="ID", help="id of the Airflow connection (service_default)"),
@@ -146,7 +143,7 @@ _WAIT = (
 
 _HELP = "Run and deploy workflows of n8n, and manage its instance"
 #: The groups of commands, with their help.
-GROUPS = {"executions": "list, show, stop and retry executions"}
+GROUPS = {"executions": "list, show, stop and retry executions", "workflows": "list workflows"}
 
 _SHOW = Command(
     "run.show",
@@ -303,6 +300,13 @@ COMMANDS = (
         "executions.ServiceRetryExecutionOperator",
         group="executions",
     ),
+    Command(
+        "instances.list",
+        "list workflows by name: their ids, and which of them are active",
+        (_option("--name", metavar="TEXT", help="only those whose name contains this text, in upper or lower case"),),
+        ("", "--name sync --json"),
+        group="workflows",
+    ),
     _SHOW._replace(place="run.logs", group="", is_hidden=True),
 )
 
@@ -319,6 +323,7 @@ _OTHER_WORDS = {
     "deploy": "apply push import",
     "export": "pull download",
     "executions": "runs jobs",
+    "workflows list": "flows search",
     "error": "failed failure",
 }
 

@@ -1,4 +1,4 @@
-"""``audit``, ``backup`` and ``restore``: the commands for a whole instance."""
+"""``audit``, ``backup``, ``restore`` and ``workflows list``: the commands for a whole instance."""
 
 from __future__ import annotations
 
@@ -14,14 +14,38 @@ from airflow_provider_service._cli.deploying import (
     workflows_page,
 )
 from airflow_provider_service._cli.performing import DONE, FAILED, connected
+from airflow_provider_service._cli.screen import require_text
 from airflow_provider_service._core.object_storage import exists, require_place
 from airflow_provider_service._core.reports.report import write_report
+from airflow_provider_service._core.text_table import text_table
 from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client._values import one_line
+from airflow_provider_service.links.service import WORKFLOW_PAGE, page_url
 
 if TYPE_CHECKING:
     from airflow_provider_service._cli.screen import Screen
     from airflow_provider_service._core.instances.restore_reading import StoredBackup
     from airflow_provider_service.hooks.service import ServiceHook
+
+
+def perform_list(screen: Screen, arguments: argparse.Namespace) -> int:
+    require_text("name", arguments.name)
+    with connected(screen, arguments.conn_id, arguments.uri) as hook:
+        found = [
+            {
+                "workflow_id": workflow.id,
+                "workflow_name": workflow.name,
+                "state": "archived" if workflow.is_archived else "active" if workflow.active else "inactive",
+                "url": page_url(hook.config.base_url, WORKFLOW_PAGE, workflow.id),
+            }
+            for workflow in hook.workflows.list(name=arguments.name, exclude_pinned_data=True)
+        ]
+    found.sort(key=lambda facts: (facts["workflow_name"].casefold(), facts["workflow_id"]))
+    rows = [[facts["workflow_id"], facts["state"], one_line(facts["workflow_name"])] for facts in found]
+    for line in text_table(("id", "state", "workflow"), rows):
+        screen.line(line)
+    screen.result(found)
+    return DONE
 
 
 def perform_audit(screen: Screen, arguments: argparse.Namespace) -> int:

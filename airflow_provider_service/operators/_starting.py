@@ -41,6 +41,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
     """
 
     context_names = ("ti", "task")
+    workflow_name: str | None = None
 
     def __init__(self, *, cancel_on_kill: bool, on_vanished: OnVanished, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -102,7 +103,8 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         url = self.link_to(context, ServiceExecutionLink(), EXECUTION_PAGE, workflow_id, execution_id)
         context["ti"].xcom_push(key=EXECUTION_ID_KEY, value=execution_id)
         self.log.info("Execution %s: %s", execution_id, url)
-        name = {"workflow_name": self.known_name} if self.known_name else {}
+        known_name = self.known_name or self.workflow_name
+        name = {"workflow_name": known_name} if known_name else {}
         if not self.wait_for_completion:
             if name:
                 push_execution(context, execution_id, **name)

@@ -14,7 +14,7 @@ from typing import get_args
 import pytest
 
 from airflow_provider_service import __version__
-from airflow_provider_service._cli.commands import _EXECUTION_STATUSES, COMMANDS, get_commands, parser
+from airflow_provider_service._cli.commands import _EXECUTION_STATUSES, COMMANDS, GROUPS, get_commands, parser
 from airflow_provider_service._core.arguments import STARTS
 from airflow_provider_service.client._constraints import ExecutionStatus
 from airflow_provider_service.hooks.service import ServiceHook
@@ -116,6 +116,7 @@ def test_wrong_usage(cli, arguments):
         (("cancel", "7"), "executions stop"),
         (("rerun", "7"), "executions retry"),
         (("runs",), "executions"),
+        (("workflows", "search"), "workflows list"),
         (("deploy", "workflows", "--dry-run"), "plan, or --preview"),
         (("deplyo", "workflows"), "deploy"),
         (("run", "Count", "--workflow-nme", "x"), "--workflow-name"),
@@ -179,7 +180,7 @@ def test_airflow_takes_the_same_options(cli, folder, capsys):
     found = [(one.name, [two.name for two in getattr(one, "subcommands", [])]) for one in service.subcommands]
     assert found == [
         *((command.name, []) for command in COMMANDS if not command.group),
-        ("executions", [command.name for command in COMMANDS if command.group]),
+        *((group, [command.name for command in COMMANDS if command.group == group]) for group in GROUPS),
     ]
 
 

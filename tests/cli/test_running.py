@@ -295,6 +295,24 @@ def test_executions_of_workflows_that_cannot_be_read(cli, client, four, simulato
     assert "there is no workflow named 'No such workflow'" in ended.err
 
 
+def test_workflows_are_listed_by_name(cli, client, count, simulator):
+    for name, is_active in (("sync B", True), ("A Sync", False), ("old Sync", False)):
+        simulator.create_webhook_workflow(name, path=name, active=is_active)
+    ids = {workflow.name: workflow.id for workflow in client.workflows.list()}
+    client.workflows.archive(ids["old Sync"])
+
+    listed = cli("workflows", "list", "--name", "SYNC", "--json").result
+
+    assert [(one["workflow_name"], one["state"]) for one in listed] == [
+        *(("A Sync", "inactive"), ("old Sync", "archived"), ("sync B", "active")),
+    ]
+    assert listed[0]["url"] == f"{simulator.base_url}/workflow/{ids['A Sync']}"
+    head, *lines = cli("workflows", "list").out.splitlines()
+    assert head.split() == ["id", "state", "workflow"]
+    assert [line.split(maxsplit=2)[2] for line in lines] == ["A Sync", "Count", "old Sync", "sync B"]
+    assert cli("workflows", "list", "--name", "nothing", "--json").result == []
+
+
 def test_an_execution_is_stopped(cli, client, four):
     ended = cli("executions", "stop", "4", "--json")
 
@@ -402,12 +420,14 @@ def test_a_failed_read_of_the_nodes_does_not_hide_that_the_execution_has_succeed
     assert "The nodes of execution 1 cannot be shown" in ended.err
 
 
-@pytest.mark.parametrize("words", [("logs", "99"), ("executions", "stop", "99"), ("executions", "retry", "99")])
+@pytest.mark.parametrize(
+    "words", [("logs", "9999999999"), ("executions", "stop", "9999999999"), ("executions", "retry", "9999999999")]
+)
 def test_an_execution_that_is_not_there(cli, words):
     ended = cli(*words)
 
     assert ended.status == 1
-    assert ended.err.splitlines()[-1].startswith("Error: GET /executions/99: not found")
+    assert ended.err.splitlines()[-1].startswith("Error: GET /executions/9999999999: not found")
 
 
 def test_an_interrupted_wait_says_that_the_execution_keeps_running(cli, client, simulator, monkeypatch):

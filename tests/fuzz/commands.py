@@ -68,11 +68,12 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     "restore": ("FOLDER/backup.zip", "--on-conflict", "update", "--yes"),
     "audit": ("--report-path", "FOLDER/audit.html"),
     "run": ("Nightly sync", "--output", "-", "--output-path", "FOLDER/output.json", "--timeout", "5"),
-    "list": ("--status", "success"),
-    "show": ("EXECUTION",),
+    "executions list": ("--status", "success"),
+    "executions show": ("EXECUTION",),
+    "executions stop": ("EXECUTION",),
+    "executions retry": ("EXECUTION", "--no-wait"),
+    "workflows list": ("--name", "sync"),
     "logs": ("EXECUTION",),
-    "stop": ("EXECUTION",),
-    "retry": ("EXECUTION", "--no-wait"),
 }
 
 
@@ -87,7 +88,10 @@ def _follow(place: Any) -> Any:
 
 
 COMMAND_SURFACES: dict[str, Callable[[Any], Any]] = {
-    **{f"command {one.name}": command(f"{one.group} {one.name}", *_OPTIONS[one.name]) for one in COMMANDS},
+    **{
+        f"command {name}": command(name, *_OPTIONS[name])
+        for name in (f"{one.group} {one.name}".strip() for one in COMMANDS)
+    },
     "command restore": _restore,
     "command logs, followed": _follow,
 }

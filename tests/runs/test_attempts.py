@@ -84,13 +84,14 @@ def test_a_call_that_was_still_on_its_way_is_waited_for(task_run: MakeRun, simul
 
 def test_the_store_saves_the_search(task_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path) -> None:
     store = StateStore(tmp_path / "state.json")
-    workflow_id = put(simulator, webhook(), wait(3), DONE)
-    run = task_run(workflow_id=workflow_id, store=store, deferrable=True)
+    put(simulator, webhook(), wait(3), DONE, name="Nightly sync")
+    run = task_run(workflow_name="Nightly sync", store=store, deferrable=True)
     with pytest.raises(TaskDeferred):
         run.attempt(1)
     assert store.get("service_execution")["execution_id"] == "1"
     simulator.clear_requests()
     assert run.whole_attempt(2)["execution_id"] == "1"
+    assert run.pushed["service_execution"]["workflow_name"] == "Nightly sync"
     assert not [request for request in simulator.requests if request.path.endswith("/executions")]
 
 
