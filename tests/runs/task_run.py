@@ -71,6 +71,8 @@ class TaskRun:
     retries: int = 2
     max_tries: int = 2
     map_index: int = -1
+    dag_id: str = "dag"
+    run_id: str = "manual__1"
     began: datetime = field(default_factory=beginning)
     cleared: int = 0
     of_dag_run: dict[str, Any] = field(default_factory=dict)
@@ -107,8 +109,8 @@ class TaskRun:
         self.task = self.operator(task_id="task", retries=self.retries, **{**self.arguments, **changes})
         context: dict[str, Any] = {
             "ti": SimpleNamespace(
-                dag_id="dag",
-                run_id="manual__1",
+                dag_id=self.dag_id,
+                run_id=self.run_id,
                 task_id="task",
                 map_index=self.map_index,
                 try_number=number,
