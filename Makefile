@@ -28,7 +28,7 @@ AIRFLOW ?= 2.11 3.0 3.1 3.2 3.3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo acceptance corpus live-server smoke-live smoke-stack test test-slow test-matrix test-live test-chaos test-delays test-mutation test-stack conformance bench bench-imports bench-instances bench-starts bench-transfers bench-waiting bench-sizing bench-triggerer bench-pages bench-viewers stack-wheel docs pictures plots site release test-floors lint format constraints clean
+.PHONY: help demo acceptance corpus live-server smoke-live smoke-stack test test-slow test-matrix test-live test-chaos test-delays test-mutation test-stack conformance bench bench-imports bench-instances bench-starts bench-transfers bench-waiting bench-sizing bench-triggerer bench-overload bench-pages bench-viewers stack-wheel docs pictures plots site release test-floors lint format constraints clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -111,6 +111,9 @@ bench-sizing: $(READY) ## simulate one to ten triggerers with 5,000 to 50,000 wa
 
 bench-triggerer: stack-wheel ## measure a real triggerer with SENSORS=1000 deferred sensors for MINUTES=10; about an hour
 	$(STACK)/bin/python -m bench.triggerer --sensors $(or $(SENSORS),1000) --minutes $(or $(MINUTES),10)
+
+bench-overload: stack-wheel ## let two real triggerers wait with SENSORS=2000 deferred sensors for MINUTES=10 while 30 % of the requests are refused
+	$(STACK)/bin/python -m bench.overload --sensors $(or $(SENSORS),2000) --minutes $(or $(MINUTES),10)
 
 bench-pages: stack-wheel ## measure what the pages in Airflow weigh, how soon they are seen, and what they cost; about 20 minutes
 	$(STACK)/bin/python -m bench.pages

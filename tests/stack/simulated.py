@@ -12,6 +12,7 @@ from typing import Any
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.simulator import _samples as samples
+from tests.overloaded import refuse_some
 
 from .gate import Call, Gate, Window
 
@@ -89,6 +90,10 @@ class SimulatedService:
         """Requests of any kind so far."""
         return int(self._ask("count_requests"))
 
+    def refuse(self, share: float) -> None:
+        """Refuse a share of the requests from now on, with a far ``Retry-After``."""
+        self._ask("refuse", share)
+
     def has_no_audit_findings(self) -> None:
         """Make audits find nothing from now on."""
         self._ask("has_no_audit_findings")
@@ -141,6 +146,9 @@ class _Far:
 
     def count_requests(self) -> int:
         return self._gate.requests
+
+    def refuse(self, share: float) -> None:
+        refuse_some(self._simulator, share)
 
     def has_no_audit_findings(self) -> None:
         self._simulator.state.audit.reports = {}

@@ -3,37 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from airflow_provider_service._core.waits.watch import MIN_FAILURES
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.simulator import ServiceSimulator
+from tests.overloaded import refuse_some
 
 from .driving import SENSOR_MODES, Mode, in_event_loop, run_to_end, waits_for
 from .polls import ACTIVE_LISTS, CONNECTION, LIST, end, requests_made, small_pages, started
-
-FAR_DATE = "Fri, 31 Dec 2100 23:59:59 GMT"
-
-
-def refuse_some(simulator: ServiceSimulator, share: float) -> None:
-    """Answer a share of the requests, chosen at random, with 429."""
-    chance = random.Random(51)
-
-    def layer(app: ASGIApp) -> ASGIApp:
-        async def refusing(scope: Scope, receive: Receive, send: Send) -> None:
-            refusal = JSONResponse({"message": "Too many requests"}, 429, {"Retry-After": FAR_DATE})
-            await (refusal if chance.random() < share else app)(scope, receive, send)
-
-        return refusing
-
-    simulator.wrap(layer)
 
 
 @pytest.fixture(autouse=True)
