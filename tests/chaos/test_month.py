@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import logging
 import os
 import random
 from collections import Counter
@@ -290,6 +291,7 @@ def test_a_month(
     simulator: ServiceSimulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, progress: Callable[[str], None]
 ) -> None:
     monkeypatch.setattr(persisting, "SYNC_SECONDS", 60.0)
+    monkeypatch.setattr(logging.root.manager, "disable", logging.CRITICAL)  # pytest would keep all records, for a month
     put_bridge(simulator)
     month = Month(simulator, tmp_path, progress)
 
