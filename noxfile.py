@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -79,13 +80,17 @@ TESTS = tuple(f"tests/{folder}" for folder in FOLDERS)
     ],
 )
 def first_steps(session: nox.Session, version: str) -> None:
-    """Follow docs/start.md with a wheel and without our constraints, on one version of Airflow and Python."""
+    """Follow docs/start.md with a wheel and without our constraints, and use ``airflow standalone``."""
     wheels = Path(session.create_tmp(), "wheels").resolve()
     shutil.rmtree(wheels, ignore_errors=True)
     session.run("uv", "build", "--quiet", "--wheel", "--out-dir", str(wheels), external=True)
-    session.install("pip", f"apache-airflow=={version}.*", *KNOWN_GOOD.get(version, ()))
+    wanted = [f"apache-airflow=={version}.*"]
+    if version in PRE_RELEASES:  # which installers take only if they are named
+        wanted = re.findall(r"^apache-airflow.*==.*\d[abr].*$", Path(PRE_RELEASES[version]).read_text(), re.MULTILINE)
+    session.install("pip", *wanted, *KNOWN_GOOD.get(version, ()))
     session.run("pip", "uninstall", "--quiet", "--yes", "airflow-provider-service")
-    session.run(sys.executable, "-m", "scripts.first_steps", session.bin, str(wheels), external=True)
+    steps = ("-m", "scripts.first_steps", session.bin, str(wheels), ".nox/first-steps.md")
+    session.run(sys.executable, *steps, external=True)
 
 
 @nox.session

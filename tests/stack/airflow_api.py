@@ -42,6 +42,8 @@ class AirflowApi:
     :param base_url: of the API server.
     """
 
+    root, health_path = "/api/v2", "/monitor/health"
+
     def __init__(self, base_url: str, user: str, password: str) -> None:
         self.base_url, self._user, self._password = base_url, user, password
         self._session = requests.Session()
@@ -51,14 +53,14 @@ class AirflowApi:
     def is_up(self) -> bool:
         """Whether the API server and its database answer."""
         try:
-            answer = self._session.get(f"{self.base_url}/api/v2/monitor/health", timeout=10)
+            answer = self._session.get(f"{self.base_url}{self.root}{self.health_path}", timeout=10)
         except requests.RequestException:
             return False
         return answer.ok and answer.json()["metadatabase"]["status"] == "healthy"
 
     def health(self) -> dict[str, str | None]:
         """The state of each kind of process, "healthy" or not."""
-        return {name: part["status"] for name, part in self.call("GET", "/monitor/health").items()}
+        return {name: part["status"] for name, part in self.call("GET", self.health_path).items()}
 
     def log_in(self) -> str:
         """Get a token, which is returned as well."""
@@ -70,14 +72,25 @@ class AirflowApi:
         return token
 
     def call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
-        """Call an endpoint below ``/api/v2``.
+        """Call an endpoint of the API.
 
         :raises requests.HTTPError: refused; contains what Airflow says.
         """
-        answer = self._session.request(method, f"{self.base_url}/api/v2{path}", json=body, params=query, timeout=60)
+        answer = self._request(method, f"{self.root}{path}", json=body, params=query)
+        return answer.json() if answer.content else None
+
+    def page(self, path: str) -> requests.Response:
+        """Get what the browser of the user gets.
+
+        :raises requests.HTTPError: refused; contains what Airflow says.
+        """
+        return self._request("GET", path)
+
+    def _request(self, method: str, path: str, **more: Any) -> requests.Response:
+        answer = self._session.request(method, f"{self.base_url}{path}", timeout=60, **more)
         if not answer.ok:
             raise requests.HTTPError(f"{method} {path}: {answer.status_code} {answer.text[:500]}", response=answer)
-        return answer.json() if answer.content else None
+        return answer
 
     # ------------------------------------------------------------ DAGs and runs
 
