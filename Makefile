@@ -45,8 +45,9 @@ test: $(READY) ## run the tests without a real server or deployment, but for the
 test-slow: $(READY) ## run the slow tests, which make test leaves out (tests/slow.py); about as long as make test
 	$(BIN)/python $(TESTS) --first --slow=only -n 4 $(PARALLEL)
 
-test-matrix: $(READY) ## follow docs/start.md on each Airflow and Python, then test all but the simulator on each Airflow (AIRFLOW="2.11 3.3": on some)
-	$(BIN)/nox --tags $(AIRFLOW)
+test-matrix: $(READY) ## take the first steps on each Airflow and Python (scripts/first_steps.py), then test all but the simulator on each Airflow (AIRFLOW="2.11 3.3": on some)
+	rm -f .nox/first-steps.md
+	$(BIN)/nox --tags $(AIRFLOW); status=$$?; cat .nox/first-steps.md; exit $$status
 
 test-live: $(LIVE) ## live tests and conformance on a real server (SERVER=2.20: an older one; DEPLOYMENT=queue: live tests only)
 ifeq ($(DEPLOYMENT),single)

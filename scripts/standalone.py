@@ -31,11 +31,10 @@ with DAG("{MAPPED}", schedule=None):
     )
 """
 #: Prints that of which Airflow 2.11 builds its form.
-BEHAVIOUR = """
-import json
-from airflow.providers_manager import ProvidersManager
-print(json.dumps(ProvidersManager().field_behaviours["n8n"]))
-"""
+BEHAVIOUR = (
+    "python -c 'from airflow.providers_manager import ProvidersManager; import json; "
+    'print(json.dumps(ProvidersManager().field_behaviours["n8n"]))\''
+)
 #: Within which Airflow must do what is waited for; only ends a hang.
 SECONDS = 600
 Step = Callable[[str], AbstractContextManager[None]]
@@ -50,7 +49,7 @@ def perform(command: str, environment: Mapping[str, str]) -> str:
 
     :raises FirstStepError: it failed.
     """
-    print(f"$ {command.strip()}", flush=True)
+    print(f"$ {command}", flush=True)
     ran = subprocess.run(
         command,
         shell=True,
@@ -97,6 +96,7 @@ def standalone(airflow: tuple[int, ...], environment: Mapping[str, str]) -> Iter
         settings["WEBSERVER__WEB_SERVER_PORT"] = port
         settings["API__AUTH_BACKENDS"] = "airflow.providers.fab.auth_manager.api.auth.backend.basic_auth"
     variables = {**environment, **{f"AIRFLOW__{name}": value for name, value in settings.items()}}
+    variables["PYTHONUNBUFFERED"] = "1"  # it says at once that it is ready
     process = Component("standalone", ["airflow", "standalone"], folder=home, environment=variables)
 
     def is_ready() -> bool:
@@ -143,7 +143,7 @@ def form(
     """The fields of the form of a connection to n8n by their titles, and what it stores in the extras."""
     as_json = {"timeout": 60}  # what somebody writes into the one field that there is for the extras
     if airflow < (3,):
-        behaviour = json.loads(perform(f"python -c '{BEHAVIOUR}'", environment).splitlines()[-1])
+        behaviour = json.loads(perform(BEHAVIOUR, environment).splitlines()[-1])
         return {title: name for name, title in behaviour["relabeling"].items()}, as_json
     (meta,) = (one for one in api.page("/ui/connections/hook_meta").json() if one["connection_type"] == "n8n")
     titles = {field["title"]: name for name, field in meta["standard_fields"].items() if field and field.get("title")}

@@ -18,7 +18,8 @@ from pydantic import SecretStr
 from airflow_provider_service._airflow.connection import WebhookHeaders
 from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.simulator import ServiceSimulator
-from scripts.first_steps import dag_file, steps
+from scripts.first_steps import GUIDE, blocks, dag_file, steps
+from scripts.standalone import MAPPED_FILE
 from tests import airflow_features
 from tests.runs.workflows import put, puts_out, webhook
 
@@ -165,7 +166,8 @@ def test_every_command_exists() -> None:
 def test_the_first_steps_are_found_on_their_page() -> None:
     assert [command.split()[0] for command in steps((2, 11))] == ["pip", "airflow", "export", "python", "airflow"]
     assert list(steps((3, 3)))[3] == "airflow service doctor"
-    assert dag_file((2, 11)).startswith("from airflow import DAG\n")
+    for code in (blocks(GUIDE, "python")[0], MAPPED_FILE):
+        assert dag_file((2, 11), code).startswith("from airflow import DAG\n")
     assert dag_file((3, 0)).startswith("from airflow.sdk import DAG\n")
 
 
