@@ -119,6 +119,10 @@ class AirflowApi:
         run = self.call("POST", f"/dags/{dag_id}/dagRuns", {"conf": conf or {}, "logical_date": date})
         return str(run["dag_run_id"])
 
+    def runs(self, dag_id: str) -> list[dict[str, Any]]:
+        """The runs of a DAG."""
+        return list(self.call("GET", f"/dags/{dag_id}/dagRuns", limit=100)["dag_runs"])
+
     def run_state(self, dag_id: str, run_id: str) -> str:
         """The state of a run."""
         return str(self.call("GET", self._run(dag_id, run_id))["state"])
@@ -225,12 +229,21 @@ class AirflowApi:
             if not page:
                 return found
 
-    # ------------------------------------------------------------ connections
+    # ------------------------------------------------------------ connections and pools
+
+    def set_pool(self, pool: dict[str, Any]) -> None:
+        """Create a pool, or replace it."""
+        action = {"action": "create", "entities": [pool], "action_on_existence": "overwrite"}
+        self.call("PATCH", "/pools", {"actions": [action]})
 
     def set_connection(self, connection: dict[str, Any]) -> None:
         """Create a connection, or replace it."""
         self.delete_connection(connection["connection_id"])
         self.call("POST", "/connections", connection)
+
+    def change_connection(self, connection: dict[str, Any]) -> None:
+        """Change a connection that is there, as a user does in the UI."""
+        self.call("PATCH", f"/connections/{quote(connection['connection_id'], safe='')}", connection)
 
     def delete_connection(self, connection_id: str) -> None:
         """Delete a connection, if it is there."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from .browser import Browser
 from .deployment import Deployment
 from .figures import FIGURES
 from .recorder import Recorder
+from .repository import LOCAL_BUNDLE, Repository
 from .simulated import SimulatedService
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,7 +44,15 @@ def service() -> Iterator[SimulatedService]:
 
 
 @pytest.fixture(scope="session")
-def deployment(service: SimulatedService, progress: Callable[[str], None]) -> Iterator[Deployment]:
+def repository() -> Repository:
+    """DAG files under version control, beside those of the DAGs folder."""
+    return Repository(STACK_FOLDER / "repository")
+
+
+@pytest.fixture(scope="session")
+def deployment(
+    service: SimulatedService, repository: Repository, progress: Callable[[str], None]
+) -> Iterator[Deployment]:
     """Airflow, with a connection to the service in its database."""
     service.create_workflow(IMPORTS, workflows.endless())
     deployment = Deployment(
@@ -50,6 +60,7 @@ def deployment(service: SimulatedService, progress: Callable[[str], None]) -> It
         [ROOT / "example_dags", Path(__file__).parent / "dags"],
         extra={
             "AIRFLOW_EXAMPLE_WORKFLOW_NAME": IMPORTS,
+            "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST": json.dumps([LOCAL_BUNDLE, repository.bundle()]),
             "STACK_WATCHED_WORKFLOW_ID": service.create_workflow(WATCHED, workflows.endless()),
         },
         concurrency=6,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -85,20 +86,39 @@ class Deployment:
         self.api = AirflowApi(self.settings.base_url, self.settings.user, self.settings.password)
         self.components = self._make_components()
         self._progress(f"starting Airflow at {self.settings.base_url}, output in {self.folder}/output")
-        for one in self.components.values():
-            one.start()
-        wait_until(self._is_up, seconds=READY_SECONDS, what="the API server", interval=0.5)
-        self.api.log_in()
-        wait_until(self._is_healthy, seconds=READY_SECONDS, what="scheduler, DAG processor and triggerers", interval=1)
+        self._start_components()
         wait_until(self._has_dags, seconds=READY_SECONDS, what="all DAGs", interval=1)
         self._progress("Airflow is ready")
 
-    def stop(self) -> None:
-        """End all processes; the folder stays. Safe to repeat."""
+    def restart(self, changes: Mapping[str, str], *, killed: str | None = None) -> None:
+        """End all of Airflow's processes, and start them with changed variables, which stay so.
+
+        :param killed: the component that is killed instead.
+        """
+        if killed:
+            self[killed].kill()
+        self._end()
+        self.settings.extra.update(changes)
+        self._start_components()
+
+    def _end(self) -> None:
         for one in self.components.values():
             one.request_end()
         for one in self.components.values():
             one.end()
+
+    def _start_components(self) -> None:
+        self._started = time.time()
+        for one in self.components.values():
+            one.environment = self.settings.environment()
+            one.start()
+        wait_until(self._is_up, seconds=READY_SECONDS, what="the API server", interval=0.5)
+        self.api.log_in()
+        wait_until(self._is_healthy, seconds=READY_SECONDS, what="scheduler, DAG processor and triggerers", interval=1)
+
+    def stop(self) -> None:
+        """End all processes; the folder stays. Safe to repeat."""
+        self._end()
         for process in leftovers(self.folder):
             process.kill()
         self._broker.stop()
@@ -203,7 +223,11 @@ class Deployment:
         self._check()
         health = self.api.health()
         wanted = ("scheduler", "dag_processor", "triggerer")
-        jobs = self.query("SELECT count(*) FROM job WHERE job_type = 'TriggererJob' AND state = 'running'")
+        # Those that were killed count as running for ever.
+        jobs = self.query(
+            "SELECT count(*) FROM job WHERE job_type = 'TriggererJob' AND state = 'running'"
+            f" AND start_date > to_timestamp({self._started})"
+        )
         return all(health[name] == "healthy" for name in wanted) and int(jobs[0][0]) == 2
 
     def _has_dags(self) -> bool:

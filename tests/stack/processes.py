@@ -20,6 +20,7 @@ class Component:
     """One process with all its children.
 
     - ``kills``: how often it was killed.
+    - ``environment``: its variables from the next start on.
 
     :param name: of the process, and of the file with its output.
     :param command: what runs.
@@ -30,7 +31,7 @@ class Component:
         self.log = folder / "output" / f"{name}.log"
         self.kills = 0
         self._command, self._folder = command, folder
-        self._environment = {**environment, MARK: f"{folder}:{name}"}
+        self.environment = environment
         self._process: GuardedProcess | None = None
 
     def start(self) -> None:
@@ -43,7 +44,7 @@ class Component:
         self._process = GuardedProcess(
             self._command,
             folder=self._folder,
-            environment=self._environment,
+            environment={**self.environment, MARK: f"{self._folder}:{self.name}"},
             log=self.log,
             scratch=scratch,
             grace_seconds=GRACE_SECONDS,

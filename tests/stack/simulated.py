@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import multiprocessing
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any
@@ -94,6 +96,13 @@ class SimulatedService:
         """Refuse a share of the requests from now on, with a far ``Retry-After``."""
         self._ask("refuse", share)
 
+    @contextmanager
+    def replaced_key(self) -> Iterator[None]:
+        """It has a second key, whose user deletes the first one at the end."""
+        old, self.api_key = self.api_key, str(self._ask("create_key"))
+        yield
+        self._ask("revoke_key", old)
+
     def has_no_audit_findings(self) -> None:
         """Make audits find nothing from now on."""
         self._ask("has_no_audit_findings")
@@ -149,6 +158,12 @@ class _Far:
 
     def refuse(self, share: float) -> None:
         refuse_some(self._simulator, share)
+
+    def create_key(self) -> str:
+        return self._simulator.create_key()
+
+    def revoke_key(self, key: str) -> None:
+        self._simulator.revoke_key(key)
 
     def has_no_audit_findings(self) -> None:
         self._simulator.state.audit.reports = {}
