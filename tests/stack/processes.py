@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -50,9 +50,10 @@ class Component:
             grace_seconds=GRACE_SECONDS,
         )
 
-    def restart(self) -> None:
-        """End it, if it has not ended, and start it again."""
+    def restart(self, extra: Mapping[str, str] | None = None) -> None:
+        """End it, if it has not ended, and start it again, with further variables from now on."""
         self.end()
+        self._environment |= extra or {}
         self.start()
 
     def kill(self) -> None:
