@@ -7,4 +7,7 @@ import sys
 from airflow_provider_service._cli.commands import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:  # before a command has begun
+        sys.exit(130)

@@ -70,6 +70,7 @@ def _in_short(text: str) -> str:
     text = re.split(r"\.(?= [A-Z`]|$)", " ".join(text.split()))[0]
     text = re.sub(r"[;,] (None \(the default\)|(with )?False,? .*default|[^;,]* by default$).*", "", text)
     text = re.sub(r"``(.*?)``", lambda code: code[1].replace('="', " ").strip('"'), text.removeprefix("True to "))
+    text = text.replace("{{ ds }}", "monday")
     return text.replace("seconds, or a timedelta,", "seconds").replace("if None,", "without it,")
 
 
@@ -105,7 +106,11 @@ _count = partial(_above_zero, int, "whole number", 2**63 - 1)
 
 _SHARED = (
     _option("--conn-id", "--service-conn-id", metavar="ID", help="id of the Airflow connection (service_default)"),
-    _option("--uri", help="the connection itself, as a URI or JSON; or set SERVICE_URL and SERVICE_API_KEY"),
+    _option(
+        "--uri",
+        help="the connection itself: a URI, such as n8n://:KEY@n8n.example.com, or JSON; "
+        "or set SERVICE_URL and SERVICE_API_KEY",
+    ),
     _flag("--json", "print the result as JSON; everything else goes to the standard error"),
     _flag("--verbose", "print all log lines, and the traceback of an error"),
 )
@@ -130,7 +135,11 @@ _DEPLOYMENT = (
     _ACTIVATE,
     *_REPORT,
 )
-_SELECTION = (_option("--workflow-names", nargs="+", metavar="NAME"), *_valued("--tag-id", "--tag-name"), *_PROJECT)
+_SELECTION = (
+    _option("--workflow-names", action="extend", nargs="+", metavar="NAME"),
+    *_valued("--tag-id", "--tag-name"),
+    *_PROJECT,
+)
 _EXECUTION = _option("execution_id", type=_count, metavar="ID", help="id of the execution")
 _POLLS = _option("--poll-interval", type=_seconds, default=2.0, metavar="SECONDS", help="seconds between two polls")
 _OUTPUT = _option("--output", metavar="NODE", help="print only the output of this node; - for the last one")
@@ -174,7 +183,7 @@ COMMANDS = (
     Command(
         "deploying.deploy",
         "deploy workflow files: all of them, or none",
-        (*_DEPLOYMENT, _YES),
+        (*_DEPLOYMENT, _PREVIEW, _DETAILED, _YES),
         ("workflows --report-path plan.html", "workflows --deployment-name shop --archive-missing --yes"),
         "instances.ServiceDeployWorkflowsOperator",
     ),
@@ -225,8 +234,8 @@ COMMANDS = (
         (
             _option("path"),
             _option("--on-conflict", choices=("fail", "skip", "update"), default="fail"),
-            _option("--kinds", nargs="+", choices=_KINDS, metavar="KIND"),
-            _option("--names", nargs="+", metavar="NAME"),
+            _option("--kinds", action="extend", nargs="+", choices=_KINDS, metavar="KIND"),
+            _option("--names", action="extend", nargs="+", metavar="NAME"),
             _MAPPING,
             _ACTIVATE,
             _flag("--allow-empty"),
@@ -243,9 +252,9 @@ COMMANDS = (
         "instances.audit",
         "audit an instance; exit status 1 if it has findings in a category of --fail-on",
         (
-            _option("--categories", nargs="+", choices=_CATEGORIES, metavar="CATEGORY"),
+            _option("--categories", action="extend", nargs="+", choices=_CATEGORIES, metavar="CATEGORY"),
             _option("--days-abandoned-workflow", type=_count, metavar="DAYS"),
-            _option("--fail-on", nargs="+", choices=_CATEGORIES, default=(), metavar="CATEGORY"),
+            _option("--fail-on", action="extend", nargs="+", choices=_CATEGORIES, default=[], metavar="CATEGORY"),
             _option("--timeout", type=_seconds, default=300.0, metavar="SECONDS"),
             *_REPORT,
         ),
@@ -256,7 +265,7 @@ COMMANDS = (
         "run.run",
         "start a workflow, wait for it, and show its nodes as they end",
         (
-            _option("name", nargs="?", metavar="NAME", help="exact name of the workflow"),
+            _option("name", nargs="?", metavar="NAME", help="exact name of the workflow, or its id"),
             *_valued("--workflow-id", "--workflow-name"),
             *_PROJECT,
             _option("--payload", help="input of the trigger: JSON, or @FILE, or - for the standard input"),
@@ -278,14 +287,18 @@ COMMANDS = (
             _option("--workflow", metavar="NAME", help="only those of this workflow, by its exact name or its id"),
             _option(
                 "--status",
+                action="extend",
                 nargs="+",
                 choices=_EXECUTION_STATUSES,
                 metavar="STATUS",
                 help=f"only those with one of these: {', '.join(_EXECUTION_STATUSES)}",
             ),
+            _option(
+                "--since", metavar="TIME", help="only those that began since a date and time, or 30m, 12h or 7d ago"
+            ),
             _option("--limit", type=_count, default=20, metavar="N", help="how many at most (default: 20)"),
         ),
-        ("--status running waiting", "--workflow 'Nightly sync' --status error crashed --limit 1"),
+        ("--status running waiting", "--workflow 'Nightly sync' --status error crashed --since 12h"),
         group="executions",
     ),
     _SHOW,
@@ -319,7 +332,8 @@ _OTHER_WORDS = {
     "executions retry": "rerun repair-run restart",
     "run": "trigger run-now start execute",
     "doctor": "check test status",
-    "plan, or --preview": "diff --dry-run",
+    "plan": "diff",
+    "--preview": "--dry-run",
     "deploy": "apply push import",
     "export": "pull download",
     "executions": "runs jobs",
@@ -366,7 +380,7 @@ class _Parser(argparse.ArgumentParser):
         if word.startswith("-"):
             known = " ".join(re.findall(r"--[\w-]+", self.format_help()))
         ours = [name for name, others in _OTHER_WORDS.items() if word in others.split()]
-        meant = [*ours, *difflib.get_close_matches(word, re.findall(r"[\w-]+", known))]
+        meant = [*ours, *difflib.get_close_matches(word, re.findall(r"[\w-]+", known), cutoff=0.65)]
         super().error(message + (f"; did you mean {meant[0]}?" if meant else f"; see {self.prog} --help"))
 
 
@@ -379,7 +393,9 @@ def parser() -> argparse.ArgumentParser:
         groups[name] = group.add_subparsers(required=True, metavar="COMMAND")
     for command in COMMANDS:
         places = [
-            settings.get("metavar", flags[0].upper()) for flags, settings in command.options if flags[0][0] != "-"
+            f"[{name}]" if settings.get("nargs") == "?" else name
+            for flags, settings in command.options
+            if (name := settings.get("metavar", flags[0].upper())) and flags[0][0] != "-"
         ]
         own = groups[command.group].add_parser(
             command.name,

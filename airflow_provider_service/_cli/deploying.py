@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._cli.performing import CHANGES, DONE, connected
@@ -26,8 +24,6 @@ if TYPE_CHECKING:
     from airflow_provider_service.hooks.service import ServiceHook
 
 
-# A name of several words, which no message contains by accident.
-_COMPOUND = re.compile(r"\b([a-z]+(?:_[a-z]+)+)\b(=True)?")
 _STYLES = {"+": "green", "-": "red"}
 
 
@@ -36,8 +32,9 @@ def perform_plan(screen: Screen, arguments: argparse.Namespace) -> int:
 
 
 def perform_deploy(screen: Screen, arguments: argparse.Namespace) -> int:
-    screen.require_answer(yes=arguments.yes)
-    return _deploy_files(screen, arguments, preview=False)
+    if not arguments.preview:
+        screen.require_answer(yes=arguments.yes)
+    return _deploy_files(screen, arguments, preview=arguments.preview)
 
 
 def _deploy_files(screen: Screen, arguments: argparse.Namespace, *, preview: bool) -> int:
@@ -61,7 +58,7 @@ def perform_promote(screen: Screen, arguments: argparse.Namespace) -> int:
     if not arguments.preview:
         screen.require_answer(yes=arguments.yes)
     check_arguments(arguments, OPTIONAL_TAG, PROJECT, OPTIONAL_DESTINATION_PROJECT)
-    with checking(arguments):
+    with checking():
         require_selection(arguments)
     mapping, record = read_mapping(arguments), read_record(arguments)
     with (
@@ -136,7 +133,7 @@ def workflows_page(hook: ServiceHook) -> str:
 
 
 def check_arguments(arguments: argparse.Namespace, *references: Reference) -> None:
-    with checking(arguments):
+    with checking():
         for reference in references:
             reference.check(arguments, are_rendered=True)
             for name in reference.fields:
@@ -147,7 +144,7 @@ def check_arguments(arguments: argparse.Namespace, *references: Reference) -> No
 def read_mapping(arguments: argparse.Namespace) -> InstanceMapping:
     from airflow_provider_service._core.instances.mapping import InstanceMapping
 
-    with checking(arguments):
+    with checking():
         return InstanceMapping.read(None, arguments.mapping)
 
 
@@ -156,19 +153,15 @@ def read_record(arguments: argparse.Namespace) -> dict[str, Any]:
     from airflow_provider_service._core.instances.deployment_record import require_deployment_name
 
     name, archive_missing = arguments.deployment_name, arguments.archive_missing
-    with checking(arguments):
+    with checking():
         name = require_deployment_name(name, archive_missing=archive_missing)
     return {"deployment_name": name, "archive_missing": archive_missing}
 
 
 @contextmanager
-def checking(arguments: argparse.Namespace) -> Iterator[None]:
-    """Turn errors about arguments into usage errors, which name the options instead of the arguments of operators."""
+def checking() -> Iterator[None]:
+    """Turn errors about arguments into usage errors."""
     try:
         yield
     except ServiceInputError as error:
-        raise UsageError(_COMPOUND.sub(partial(_option, arguments), str(error))) from error
-
-
-def _option(arguments: argparse.Namespace, name: re.Match[str]) -> str:
-    return f"--{name[1].replace('_', '-')}" if name[1] in arguments else name[0]
+        raise UsageError(str(error)) from error

@@ -52,7 +52,7 @@ def perform_audit(screen: Screen, arguments: argparse.Namespace) -> int:
     from airflow_provider_service._core.instances.audit import audit
 
     check_arguments(arguments)
-    with connected(screen, arguments.conn_id, arguments.uri) as hook, screen.busy("Auditing"), checking(arguments):
+    with connected(screen, arguments.conn_id, arguments.uri) as hook, screen.busy("Auditing"), checking():
         audited = audit(
             hook,
             categories=arguments.categories,
@@ -80,7 +80,7 @@ def perform_backup(screen: Screen, arguments: argparse.Namespace) -> int:
     from airflow_provider_service._core.instances.restore import backup_report
 
     check_arguments(arguments)
-    with checking(arguments):
+    with checking():
         require_archive(arguments.path)
         require_place("path", arguments.path)
     if exists("path", arguments.path):
@@ -111,7 +111,7 @@ def perform_restore(screen: Screen, arguments: argparse.Namespace) -> int:
     if not arguments.preview:
         screen.require_answer(yes=arguments.yes)
     check_arguments(arguments)
-    with checking(arguments):
+    with checking():
         require_archive(arguments.path)
         scope = RestoreScope.read(arguments.kinds, arguments.names, read_mapping(arguments))
     with (

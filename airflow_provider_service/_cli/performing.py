@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import signal
 import threading
 import traceback
@@ -28,6 +29,9 @@ _DEFAULT = "service_default"
 _ADDRESS, _KEY, _KEY_HEADER = "SERVICE_URL", "SERVICE_API_KEY", "SERVICE_KEY_HEADER"
 
 
+# A name of several words, which no message contains by accident, or one that is set.
+_ARGUMENT = re.compile(r"\b(?:([a-z]+(?:_[a-z]+)+)\b(?:=True)?|([a-z]+)=True)")
+
 DONE, FAILED, MISUSED, CHANGES, INTERRUPTED = 0, 1, 2, 3, 130
 # From the keyboard, from a CI, and from a terminal that is gone.
 _SIGNALS_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -43,15 +47,15 @@ def perform(place: str, arguments: argparse.Namespace) -> int:
             imported = import_module(f"airflow_provider_service._cli.{module}")
             status: int = getattr(imported, f"perform_{name}")(screen, arguments)
         except UsageError as error:
-            return _failed(screen, error, MISUSED)
+            return _failed(screen, in_options(arguments, str(error)), MISUSED)
         except DeclinedError as error:
-            return _failed(screen, error, FAILED)
+            return _failed(screen, str(error), FAILED)
         except KeyboardInterrupt:
-            return _failed(screen, InterruptedError("interrupted"), INTERRUPTED)
+            return _failed(screen, "interrupted", INTERRUPTED)
         except Exception as error:  # noqa: BLE001 - a person reads any error
             if arguments.verbose:
                 screen.note(traceback.format_exc().rstrip())
-            return _failed(screen, error, FAILED)
+            return _failed(screen, in_options(arguments, _text(error)), FAILED)
         return status
 
 
@@ -79,11 +83,24 @@ def _interruptible(screen: Screen) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _failed(screen: Screen, error: Exception, status: int) -> int:
+def _text(error: Exception) -> str:
     from airflow.providers.common.compat.sdk import AirflowException
 
-    is_ours = isinstance(error, (ServiceError, AirflowException, UsageError, DeclinedError, InterruptedError))
-    text = str(error) if is_ours else f"{type(error).__name__}: {error} (--verbose shows more)"
+    is_ours = isinstance(error, (ServiceError, AirflowException))
+    return str(error) if is_ours else f"{type(error).__name__}: {error} (--verbose shows more)"
+
+
+def in_options(arguments: argparse.Namespace, text: str) -> str:
+    """A text that names the options of a command instead of the arguments of operators."""
+
+    def option(name: re.Match[str]) -> str:
+        argument = name[1] or name[2]
+        return f"--{argument.replace('_', '-')}" if argument in arguments else name[0]
+
+    return _ARGUMENT.sub(option, text)
+
+
+def _failed(screen: Screen, text: str, status: int) -> int:
     screen.note(f"Error: {text}", "bold red")
     screen.result({"error": text})
     return status
@@ -120,12 +137,15 @@ def connected(
 
 
 def _open(hook: ServiceHook, name: str) -> None:
+    from airflow_provider_service._airflow.connection import NO_CONNECTION
     from airflow_provider_service._core.pages.reading import error_text
 
     try:
         _ = hook.config
     except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything, with a secret in its text
         reason = error.reason if isinstance(error, ServiceConfigError) else error_text(error)
+        if reason == NO_CONNECTION and f"AIRFLOW_CONN_{name.upper()}" in os.environ:
+            raise UsageError(f"{name} is neither a URI, such as n8n://:KEY@n8n.example.com, nor JSON") from None
         others = f"; or set {_ADDRESS} and {_KEY}, or give --conn-id" if name == _DEFAULT else ""
         raise ServiceConfigError(f"'{name}' cannot be used: {reason}{others}", source="connection") from None
 

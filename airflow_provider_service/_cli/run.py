@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC
-from itertools import chain
+from datetime import UTC, datetime, timedelta
+from itertools import chain, takewhile
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from airflow_provider_service._core.runs.output import NodeLog, WantedOutput, re
 from airflow_provider_service._core.text_table import cut, text_table
 from airflow_provider_service._core.waits.watch import Wait, poll_here
 from airflow_provider_service.client import errors
+from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._constraints import ENDED_STATUSES, FAILED_STATUSES
 from airflow_provider_service.client._execution_data import Failure, failed_node, failure_of, nodes_of, read_state
 from airflow_provider_service.client._lookup import get_workflow
@@ -59,6 +61,8 @@ def perform_run(screen: Screen, arguments: argparse.Namespace) -> int:
     payload = _payload(arguments.payload)
     wanted = _wanted(screen, arguments)
     with connected(screen, arguments.conn_id, arguments.uri) as hook:
+        if arguments.workflow_name is not None and not (arguments.project_id or arguments.project_name):
+            arguments.workflow_id, arguments.workflow_name = _workflow(hook, arguments.workflow_name).id, None
         started = hook.run_workflow(
             **{name: getattr(arguments, name) for name in _SAME_IN_HOOK},
             payload=payload,
@@ -167,13 +171,29 @@ def _follow(hook: ServiceHook, wait: Wait, lines: NodeLines) -> Outcome:
     return outcome
 
 
+def _since(text: str) -> datetime:
+    if found := re.fullmatch(r"(\d{1,5})([mhd])", text):
+        unit = {"m": "minutes", "h": "hours", "d": "days"}[found[2]]
+        return clock().utcnow() - timedelta(**{unit: int(found[1])})
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(
+            f"--since is no date and time, such as 2026-01-31T06:00, or 30m, 12h or 7d: {text!r}"
+        ) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
 def perform_list(screen: Screen, arguments: argparse.Namespace) -> int:
     require_text("workflow", arguments.workflow)
+    since = None if arguments.since is None else _since(arguments.since)
     with connected(screen, arguments.conn_id, arguments.uri) as hook:
         workflow = None if arguments.workflow is None else _workflow(hook, arguments.workflow)
         options = {"workflow_id": workflow.id if workflow else None, "limit": arguments.limit}
         # Without a status, the service leaves out those that are running.
         lists = [hook.executions.list(status=status, **options) for status in arguments.status or ("running", None)]
+        if since is not None:
+            lists = [takewhile(lambda execution: (execution.started_at or since) >= since, one) for one in lists]
         found = {execution.id: execution for execution in chain(*lists)}
         newest = sorted(found.values(), key=lambda execution: -execution.number)[: arguments.limit]
         names: dict[str | None, str | None] = {None: None}
@@ -214,7 +234,7 @@ def _facts(hook: ServiceHook, execution: Execution, workflow_name: str | None) -
         "workflow_id": execution.workflow_id,
         "workflow_name": workflow_name,
         "started_at": wire.get("startedAt"),
-        "stopped_at": wire.get("stoppedAt"),
+        "stopped_at": wire.get("stoppedAt") if execution.status in ENDED_STATUSES else None,
         "url": execution_url(hook.config.base_url, execution.workflow_id or "", execution.id),
     }
 
@@ -247,11 +267,12 @@ def _show(screen: Screen, hook: ServiceHook, execution: Execution, lines: NodeLi
     screen.line(f"Execution {execution.id}{whose}: {execution.status}: {facts['url']}", "bold")
     nodes = _nodes(execution, lines)
     failure = failure_of(execution) if execution.status in FAILED_STATUSES else Failure(None, None)
+    reason = None
     if failure.message:
         ended = "Failed at" if failed_node(execution) else "Ended after"
-        where = f"{ended} node '{failure.node}'" if failure.node else "Ended"
-        screen.line(f"{where}: {failure.message}", "bold red")
-    screen.result({**facts, "nodes": nodes, "failure": failure._asdict() if any(failure) else None})
+        reason = f"{ended} node '{failure.node}': {failure.message}" if failure.node else f"Ended: {failure.message}"
+        screen.line(reason, "bold red")
+    screen.result({**facts, "nodes": nodes, "failure": reason})
     return DONE
 
 

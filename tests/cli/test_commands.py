@@ -75,7 +75,8 @@ def test_options_are_arguments_of_the_operator_with_its_defaults_and_its_words(c
         assert name in OWN or name in theirs or (command.place.startswith("run.") and name in of_hook), name
         if name in theirs and name != "poll_interval" and settings.get("action") != "store_true":
             default = theirs[name].default
-            assert settings.get("default") == (None if default is inspect.Parameter.empty else default), name
+            expected = None if default is inspect.Parameter.empty else list(default) if default == () else default
+            assert settings.get("default") == expected, name
     texts = {flags[0]: settings["help"] for flags, settings in command.arguments}
     assert all(texts.values())
     for text in texts.values():
@@ -117,7 +118,8 @@ def test_wrong_usage(cli, arguments):
         (("rerun", "7"), "executions retry"),
         (("runs",), "executions"),
         (("workflows", "search"), "workflows list"),
-        (("deploy", "workflows", "--dry-run"), "plan, or --preview"),
+        (("deploy", "workflows", "--dry-run"), "--preview"),
+        (("diff", "workflows"), "plan"),
         (("deplyo", "workflows"), "deploy"),
         (("run", "Count", "--workflow-nme", "x"), "--workflow-name"),
         (("executions", "list", "--status", "failed"), "error"),

@@ -97,6 +97,16 @@ def test_an_unknown_connection_is_named(cli, database, folder):
     assert len(ended.err.splitlines()) == 1
 
 
+@pytest.mark.parametrize("text", ["{bad", "n8n://:key@http://n8n.example.com"])
+def test_what_is_no_connection_is_wrong_usage(cli, database, folder, monkeypatch, text):
+    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", text)
+
+    for words, name in ((["--uri", text], "--uri"), ([], "service_default")):
+        ended = cli("plan", folder, *words)
+        assert ended.status == 2
+        assert ended.err == f"Error: {name} is neither a URI, such as n8n://:KEY@n8n.example.com, nor JSON\n"
+
+
 @pytest.mark.parametrize("verbose", [[], ["--verbose"]])
 def test_no_key_is_shown(cli, simulator, folder, monkeypatch, verbose):
     monkeypatch.setenv("SERVICE_URL", simulator.base_url)

@@ -41,6 +41,23 @@ def test_a_deployment_and_its_repeat(cli, client, folder):
     assert second.result["workflow_ids"] == {one.name: one.id for one in client.workflows.list()}
 
 
+def test_a_preview_of_a_deployment_is_a_plan(cli, client, folder):
+    ended = cli("deploy", folder, "--preview", "--detailed-exitcode")
+
+    assert ended.status == 3
+    assert "Plan: create 2, activate 2" in ended.out
+    assert names(client) == []
+
+
+def test_an_error_names_options_instead_of_arguments(cli, tmp_path):
+    ended = cli("plan", tmp_path)
+
+    assert ended.status == 1
+    assert "with --archive-missing, all workflows that this --deployment-name has deployed would be" in ended.err
+    assert "give --allow-empty" in ended.err
+    assert "=True" not in ended.err
+
+
 @pytest.mark.parametrize("command", ["deploy", "promote", "restore"])
 def test_nobody_to_ask_and_no_consent(cli, simulator, folder, command):
     arguments = {"deploy": [folder], "promote": ["--source-conn-id", "production"], "restore": ["backup.zip"]}

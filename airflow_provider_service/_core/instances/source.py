@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 _ENDING = ".json"
 #: What is lost if a deployment of nothing is carried out.
-LOSS = "archive_missing=True would archive all workflows that this deployment_name has deployed"
+LOSS = "with archive_missing=True, all workflows that this deployment_name has deployed would be archived"
 #: Characters that file systems do not accept in the name of a file.
 _NOT_IN_FILES = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|\ud800-\udfff]')
 _MAX_CHARS = 80
