@@ -18,7 +18,7 @@ def ui_field_behaviour(connection_type: str) -> dict[str, Any]:
     # Whoever reads the description before Airflow itself would otherwise import Airflow in a circle.
     from airflow import __version__
 
-    port = "443"
+    port = "443, unless the base URL has one"
     if __version__ in ("3.3.1", "3.3.2"):
         port += f" (Airflow {__version__} tests no connection without a port)"
     return {

@@ -42,7 +42,7 @@ def test_a_user_who_owns_workflows_or_credentials_is_not_deleted(
     assert str(refused.value) == (
         "the user ana@example.com owns the credential 'mail', the workflow 'Nightly sync', which the service would "
         "delete together with the user; nothing was deleted. Move them to another project first, with "
-        "workflows.transfer and credentials.transfer, or give delete_workflows=True"
+        "workflows.transfer and credentials.transfer, copy data tables, or give delete_workflows=True"
     )
     client.credentials.transfer(credential.id, simulator.state.personal_project_id)
     generic = ServiceOperator(task_id="t", resource="users", action="delete", arguments={"user_id": user_id})
@@ -54,6 +54,23 @@ def test_a_user_who_owns_workflows_or_credentials_is_not_deleted(
 
     assert [one.name for one in client.workflows.list()] == []
     assert [one.name for one in client.credentials.list()] == ["mail"]
+
+
+def test_a_user_who_owns_data_tables_is_not_deleted(
+    simulator: ServiceSimulator, client: ServiceClient, leaving: tuple[str, str]
+) -> None:
+    user_id, project_id = leaving
+    column = [{"name": "a", "type": "string"}]
+    table = client.data_tables.create("precious", column, project_id=project_id)
+    client.data_tables.create("other", column)
+
+    with pytest.raises(ServiceInputError, match="owns the data table 'precious', which the service would delete"):
+        client.users.delete(user_id)
+
+    assert client.data_tables.get(table.id).name == "precious"
+    client.data_tables.delete(table.id)
+    client.users.delete(user_id)
+    assert [one.name for one in client.data_tables.list()] == ["other"]
 
 
 def test_a_user_who_owns_nothing_is_deleted_whatever_others_own(
@@ -78,11 +95,12 @@ def test_an_error_names_only_the_first_of_many(client: ServiceClient, leaving: t
         client.users.delete(leaving[0])
 
 
-@pytest.mark.parametrize("missing", ["workflow:list", "credential:list"])
+@pytest.mark.parametrize("missing", ["workflow:list", "credential:list", "dataTable:list"])
 def test_a_key_that_cannot_look_deletes_nobody_unless_asked_by_name(
     simulator: ServiceSimulator, client: ServiceClient, leaving: tuple[str, str], missing: str
 ) -> None:
-    scopes = {"user:read", "user:delete", "workflow:list", "workflow:read", "credential:list"} - {missing}
+    looking = {"user:read", "user:list", "workflow:list", "workflow:read", "credential:list", "dataTable:list"}
+    scopes = {"user:delete", *looking} - {missing}
     key = simulator.state.add_key(scopes).secret
     with ServiceClient(ServiceConfig(base_url=simulator.base_url, api_key=key)) as other:
         with pytest.raises(ServiceForbiddenError):

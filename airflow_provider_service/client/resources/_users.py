@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -12,9 +13,10 @@ from pydantic import Field
 from airflow_provider_service.client._http.paging import follow_cursor
 from airflow_provider_service.client._models import ServiceModel, Timestamp
 from airflow_provider_service.client._values import one_line
-from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.client.errors import ServiceInputError, ServiceNotOfferedError
 from airflow_provider_service.client.resources._base import Resource, require
 from airflow_provider_service.client.resources._credentials import Credentials
+from airflow_provider_service.client.resources._data_tables import DataTables
 from airflow_provider_service.client.resources._workflows import Workflows
 
 _MAX_NAMED = 10
@@ -103,19 +105,20 @@ class Users(Resource):
         """Delete a user **and everything in the user's personal project**: ``DELETE /users/{id}``.
 
         The service deletes the user's workflows, credentials and data tables, too, and has no parameter that keeps
-        them. So this method first lists workflows and credentials, and refuses to delete a user who owns some that the
-        key can see. Move them to another project before, with ``workflows.transfer`` and ``credentials.transfer``. It
-        does not look for data tables, which the service cannot move.
+        them. So this method first lists them, and refuses to delete a user who owns some that the key can see. Before,
+        move workflows and credentials to another project, with ``workflows.transfer`` and ``credentials.transfer``.
+        The service cannot move data tables: copy their rows and delete them. A table in a project without other
+        members counts as the user's.
 
         Safe to repeat, but if an answer is lost, the automatic repeat raises ``ServiceNotFoundError`` although the
         object has been deleted.
 
         :param user_id: id; an e-mail address is not accepted here.
-        :param delete_workflows: delete the user's workflows and credentials as well, without looking for them first;
-            False by default.
-        :raises ServiceInputError: the user owns workflows or credentials; nothing was deleted.
+        :param delete_workflows: delete the user's workflows, credentials and data tables as well, without looking for
+            them first; False by default.
+        :raises ServiceInputError: the user owns workflows, credentials or data tables; nothing was deleted.
         :raises ServiceForbiddenError: the key may not delete users or, without ``delete_workflows``, may not list
-            workflows and credentials; nothing was deleted.
+            users, workflows, credentials and data tables; nothing was deleted.
         :raises ServiceInvalidRequestError: the user is the one that the key belongs to.
         :raises ServiceNotFoundError: no such user.
         """
@@ -154,12 +157,19 @@ class Users(Resource):
                 projects[project_id] = any(name.endswith(ending) for name in names)
             if projects[project_id]:
                 owned.append(f"the workflow {workflow.name!r}")
+        with suppress(ServiceNotOfferedError):
+            tables: dict[str, list[str]] = {}
+            for table in DataTables(self._transport).list():
+                tables.setdefault(table.project_id or "", []).append(f"the data table {table.name!r}")
+            for project_id, names in tables.items():
+                if [member.id for member in self.list(project_id=project_id)] == [user.id]:
+                    owned += names
         if owned:
             more = f" and {len(owned) - _MAX_NAMED} more" if len(owned) > _MAX_NAMED else ""
             raise ServiceInputError(
                 f"the user {user.email} owns {one_line(', '.join(owned[:_MAX_NAMED]))}{more}, which the service would "
                 "delete together with the user; nothing was deleted. Move them to another project first, with "
-                "workflows.transfer and credentials.transfer, or give delete_workflows=True"
+                "workflows.transfer and credentials.transfer, copy data tables, or give delete_workflows=True"
             )
 
 
