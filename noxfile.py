@@ -29,7 +29,7 @@ CONSTRAINTS = {
 PRE_RELEASES = {"3.4": "constraints-airflow-3.4.txt"}
 # What an Airflow needs although it does not say so.
 KNOWN_GOOD = {
-    "3.0": ("universal-pathlib<0.3", "fastapi<0.118", "cadwyn<6"),
+    "3.0": ("universal-pathlib<0.3", "fastapi<0.118", "cadwyn<6", "pyjwt<2.11"),
     "3.2": ("fastapi<0.137", "svcs<26"),
 }
 # The versions of Python that an Airflow takes, of those that the provider takes.
