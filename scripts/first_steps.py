@@ -129,6 +129,8 @@ def take_all(commands: Path, wheels: Path, folder: Path, row: dict[str, str]) ->
         lived_in = home("standalone")
         Path(lived_in["AIRFLOW_HOME"], "dags", "mapped.py").write_text(dag_file(airflow, MAPPED_FILE))
         url, key = re.findall(r"^\| ([A-Z][\w ]+) \| ", GUIDE, re.MULTILINE)
+        if airflow == (3, 0):
+            [(url, key)] = re.findall(r"Airflow 3\.0 without FAB calls them (\w+) and (\w+)\.", GUIDE)
         connection = {"connection_id": conn_id, "conn_type": "n8n", url: simulator.base_url, key: simulator.api_key}
         dag_id = blocks(GUIDE, "sh")[2].split()[-1]
         by_the_form(airflow, lived_in, step, simulator, first=(dag_id, WORKFLOW), connection=connection, doctor=doctor)

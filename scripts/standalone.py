@@ -146,7 +146,9 @@ def form(
         behaviour = json.loads(perform(BEHAVIOUR, environment).splitlines()[-1])
         return {title: name for name, title in behaviour["relabeling"].items()}, as_json
     (meta,) = (one for one in api.page("/ui/connections/hook_meta").json() if one["connection_type"] == "n8n")
-    titles = {field["title"]: name for name, field in meta["standard_fields"].items() if field and field.get("title")}
+    # Airflow 3.0 without FAB renames no field.
+    standard = meta["standard_fields"] or {name: {"title": name.capitalize()} for name in ("host", "password")}
+    titles = {field["title"]: name for name, field in standard.items() if field and field.get("title")}
     if airflow < (3, 2):
         return titles, as_json
     return titles, {name: field["value"] for name, field in meta["extra_fields"].items()}
