@@ -89,8 +89,10 @@ def standalone(airflow: tuple[int, ...], environment: Mapping[str, str]) -> Iter
     }
     if airflow >= (3,):
         kind, password_file = AirflowApi, "simple_auth_manager_passwords.json.generated"
-        # On a busy machine, several workers of the API server of 3.0 do not come up in time.
-        settings |= {"API__PORT": port, "API__BASE_URL": base_url, "API__WORKERS": "1"}
+        settings |= {"API__PORT": port, "API__BASE_URL": base_url}
+        # On a busy machine, several workers of the API server of 3.0 do not come up in time, and a task waits for it
+        # longer than the five seconds after which it fails.
+        settings |= {"API__WORKERS": "1", "WORKERS__EXECUTION_API_TIMEOUT": "120"}
     else:
         kind, password_file = OldApi, "standalone_admin_password.txt"
         settings["WEBSERVER__WEB_SERVER_PORT"] = port
