@@ -342,7 +342,7 @@ class ServiceInsertInDoubtError(ServiceError):
 
 
 class ServiceTaskKilledError(ServiceError):
-    """The task was killed while it was starting an execution or waiting for it."""
+    """The task was killed while it was starting an execution or waiting for it, or before its deployment wrote."""
 
     not_processed = False
 

@@ -7,13 +7,14 @@ soon as it is given and as soon as it is rendered.
 
 from __future__ import annotations
 
+import sys
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.providers.common.compat.sdk import AirflowFailException, BaseOperator, mask_secret
+from airflow.providers.common.compat.sdk import AirflowFailException, AirflowTaskTimeout, BaseOperator, mask_secret
 
 from airflow_provider_service._airflow.attempts import fail_without_retry, failure_reported
 from airflow_provider_service._core.arguments import (
@@ -25,6 +26,7 @@ from airflow_provider_service._core.arguments import (
 )
 from airflow_provider_service.client._http.redaction import hidden
 from airflow_provider_service.client._values import MAX_NESTING, is_too_deep
+from airflow_provider_service.client.errors import ServiceTaskKilledError
 from airflow_provider_service.links.service import ServiceLink, ServicePageLink, page_url
 
 if TYPE_CHECKING:
@@ -119,6 +121,21 @@ class ServiceBaseOperator(CheckedArguments, BaseOperator):
     def link_page(self, context: Context, page: str, *ids: str | int) -> str:
         """Point the task's usual link at a page of the service and return the address."""
         return self.link_to(context, ServicePageLink(), page, *ids)
+
+
+class RollingBackMixin:
+    """Mixin for operators that deploy workflows: if the task is killed, which Airflow 3 only tells, they roll back."""
+
+    _is_killed = False
+
+    def on_kill(self) -> None:
+        """End the task, unless it is rolling back already: the signal may come twice, and after a timeout."""
+        from airflow_provider_service._core.instances.rollback import is_rolling_back
+
+        super().on_kill()  # type: ignore[misc]
+        if not (self._is_killed or is_rolling_back.get() or isinstance(sys.exc_info()[1], AirflowTaskTimeout)):
+            self._is_killed = True
+            raise ServiceTaskKilledError("the task was killed")
 
 
 class Sealed:

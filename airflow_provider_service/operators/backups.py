@@ -9,7 +9,7 @@ from airflow_provider_service._core.arguments import as_rendered, read_count, re
 from airflow_provider_service._core.references import MAPPING
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.links.service import WORKFLOWS_PAGE
-from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.operators._base import RollingBackMixin, ServiceBaseOperator
 from airflow_provider_service.operators._selection import from_dag_folder
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class ServiceBackupOperator(ServiceBaseOperator):
         return cast("BackupResult", backup.to_result())
 
 
-class ServiceRestoreOperator(ServiceBaseOperator):
+class ServiceRestoreOperator(RollingBackMixin, ServiceBaseOperator):
     """Bring an instance in line with a backup. Safe to repeat.
 
     The task checks the whole archive before it writes anything: members, sizes, checksums and every row. Then it writes

@@ -16,7 +16,7 @@ from airflow_provider_service._core.references import (
 )
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.links.service import WORKFLOWS_PAGE
-from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.operators._base import RollingBackMixin, ServiceBaseOperator
 from airflow_provider_service.operators._selection import DefinitionsMixin, from_dag_folder
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
         return done
 
 
-class _DeployingOperator(ServiceBaseOperator):
+class _DeployingOperator(RollingBackMixin, ServiceBaseOperator):
     deployment_name: str | None
     archive_missing: bool
     allow_empty: bool

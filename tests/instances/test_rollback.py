@@ -6,9 +6,10 @@ import asyncio
 import os
 import signal
 import threading
+from contextlib import contextmanager
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.providers.common.compat.sdk import AirflowFailException, AirflowTaskTimeout
 
 from airflow_provider_service._core.instances.apply import apply_plan
 from airflow_provider_service._core.instances.plan import DeploymentTarget, make_plan
@@ -18,6 +19,7 @@ from airflow_provider_service.client._lookup import get_workflow
 from airflow_provider_service.client.errors import ServiceDeploymentError
 from airflow_provider_service.operators.instances import ServiceDeployWorkflowsOperator
 from tests.polling import wait_until
+from tests.runs.task_run import let_this_thread_execute
 
 from .workflows import child, node, parent, webhook, workflow
 
@@ -321,33 +323,66 @@ class KilledError(BaseException):
     """As Airflow raises when a task takes too long."""
 
 
-def test_a_task_that_is_stopped_rolls_back_too(client, simulator, deploy, before):
+def test_a_task_that_is_stopped_rolls_back_too(client, simulator, deploy, before, interrupted):
     def stop(*_):
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)  # a time limit comes once
         raise KilledError
 
-    simulator.inject("latency", seconds=5, method="POST", path="/activate$", after_processing=True)
-    handler = signal.signal(signal.SIGALRM, stop)
-    watcher = threading.Thread(target=_alarm_at_activation, args=(simulator, _published(simulator)))
-    watcher.start()
-    try:
-        with pytest.raises(KilledError):
-            deploy(changed())
-    finally:
-        watcher.join()
-        signal.signal(signal.SIGALRM, handler)
+    with interrupted(stop), pytest.raises(KilledError):
+        deploy(changed())
     assert state_of(client) == before
+
+
+def test_a_task_that_is_killed_by_many_signals_rolls_back_too(client, before, task_instance, interrupted):
+    """On Airflow 3, they only call ``on_kill``."""
+    task = ServiceDeployWorkflowsOperator(task_id="task", source=changed())
+    let_this_thread_execute()
+    said = "while .*: the task was killed. Everything that it had changed was rolled back"
+    with interrupted(lambda *_: task.on_kill()), pytest.raises(ServiceDeploymentError, match=said):
+        task.execute({"ti": task_instance, "task": task})
+    assert state_of(client) == before
+    task.hook.close()
+
+
+def test_a_task_that_has_rolled_back_after_its_time_limit_still_says_so():
+    try:
+        raise AirflowTaskTimeout
+    except AirflowTaskTimeout:
+        ServiceDeployWorkflowsOperator(task_id="task", source=[]).on_kill()  # as Airflow does
+
+
+@pytest.fixture
+def interrupted(simulator):
+    """``with interrupted(handle)`` interrupts the main thread, from the first change of what runs on until the end."""
+
+    @contextmanager
+    def handling(handle):
+        simulator.inject("latency", seconds=5, method="POST", path="/activate$", after_processing=True)
+        published, has_ended = _published(simulator), threading.Event()
+
+        def interrupt():
+            wait_until(lambda: _published(simulator) != published)
+            while not has_ended.is_set():
+                os.kill(os.getpid(), signal.SIGALRM)
+                has_ended.wait(0.02)
+
+        handler = signal.signal(signal.SIGALRM, handle)
+        watcher = threading.Thread(target=interrupt)
+        watcher.start()
+        try:
+            yield
+        finally:
+            has_ended.set()
+            watcher.join()
+            signal.signal(signal.SIGALRM, handler)
+
+    return handling
 
 
 def _published(simulator):
     """Which version of each workflow runs."""
     active = [one for one in simulator.in_loop(simulator.state.workflows.all) if one.active_version]
     return {one.id: one.active_version.version_id for one in active}
-
-
-def _alarm_at_activation(simulator, published):
-    """Interrupt the main thread while it waits for the answer to the first activation."""
-    wait_until(lambda: _published(simulator) != published)
-    os.kill(os.getpid(), signal.SIGALRM)
 
 
 def test_a_webhook_that_is_never_released_ends_the_deployment(client, deploy, simulator, virtual_time):
