@@ -231,11 +231,7 @@ def mask_all(value: Any) -> None:
 
 
 class VerbatimFieldsMixin:
-    """Mixin for operators with template fields whose text contains braces that are not Airflow's.
-
-    In such a field, the output of another task is resolved and the path of a file is replaced by its content, but text
-    is not rendered. A path outside Airflow's template folders is read only if the DAG file itself names it.
-    """
+    """Mixin for template fields whose braces are not Airflow's: outputs of tasks and files are resolved, no text."""
 
     #: Template fields whose text is not rendered.
     verbatim_fields: Sequence[str] = ()

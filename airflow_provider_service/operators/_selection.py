@@ -136,10 +136,7 @@ def summary(workflow: Workflow, url: str) -> WorkflowResult:
 
 
 class DefinitionsMixin:
-    """Mixin for operators whose argument ``source`` holds definitions, or paths of folders and files that do.
-
-    The expressions ``{{ ... }}`` in a definition belong to the service, so only paths are rendered.
-    """
+    """Mixin for operators whose ``source`` holds definitions, which are not rendered, or paths of them, which are."""
 
     #: Template fields in which definitions are not rendered.
     definition_fields: Sequence[str] = ("source",)

@@ -1,7 +1,4 @@
-"""Base class for operators that start an execution once per task run, and stop it if the task is ended early.
-
-The methods import what only a running task needs, because DAG files import this module.
-"""
+"""Base class for operators that start executions. Its methods import what only a running task needs."""
 
 from __future__ import annotations
 
@@ -34,11 +31,7 @@ if TYPE_CHECKING:
 
 
 class ServiceStartingOperator(ServiceWaitingOperator):
-    """Base class for operators that start an execution and wait for it.
-
-    If a person or a time limit ends the wait before the execution ends, the execution is stopped. If the worker dies or
-    loses contact with Airflow while attempts are left, the execution keeps running, and the next attempt resumes it.
-    """
+    """Base class for operators that start an execution once per task run, wait for it, and stop it if they must."""
 
     context_names = ("ti", "task")
     workflow_name: str | None = None
