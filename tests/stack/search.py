@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
-from cryptography.fernet import Fernet, InvalidToken
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 from .deployment import Deployment
 
@@ -34,7 +34,8 @@ def in_files(folder: Path, secrets: Mapping[str, str]) -> list[str]:
 def in_database(deployment: Deployment, secrets: Mapping[str, str]) -> list[str]:
     """Where the database holds a secret, as it is and decrypted: ``table.column: name of the secret``."""
     needles = {name: _forms(value) for name, value in secrets.items()}
-    cipher = Fernet(deployment.settings.fernet_key)
+    keys = deployment.settings.environment()["AIRFLOW__CORE__FERNET_KEY"].split(",")  # a test changes them
+    cipher = MultiFernet([Fernet(key) for key in keys])
     found = set()
     for place, value in _values(deployment):
         plain = _decrypted(cipher, value)
@@ -70,7 +71,7 @@ def _values(deployment: Deployment) -> Iterator[tuple[str, str]]:
             yield f"{table}.{column}", line
 
 
-def _decrypted(cipher: Fernet, value: str) -> str | None:
+def _decrypted(cipher: MultiFernet, value: str) -> str | None:
     text = json.loads(value)
     if not isinstance(text, str) or not text.startswith(_FERNET_PREFIX):
         return None

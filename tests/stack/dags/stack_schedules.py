@@ -39,7 +39,7 @@ with DAG(
 with DAG("stack_teardown", schedule=None, catchup=False, params={**WORKFLOW, "end": "success"}):
     start = ServiceRunWorkflowOperator(**run("start", wait_for_completion=False))
 
-    @task(retries=0)
+    @task(retries=1, retry_delay=timedelta(seconds=1))
     def work(params: dict[str, Any]) -> None:
         """Use what runs meanwhile."""
         if params["end"] == "failed":
@@ -50,7 +50,7 @@ with DAG("stack_teardown", schedule=None, catchup=False, params={**WORKFLOW, "en
 
 with DAG("stack_group", schedule=None, catchup=False, params={**WORKFLOW, "parts": 1}):
 
-    @task
+    @task(**QUICK_RETRIES)
     def parts(params: dict[str, Any]) -> list[int]:
         """The parts, of which each is a group."""
         return list(range(params["parts"]))

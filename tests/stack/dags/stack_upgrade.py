@@ -18,10 +18,11 @@ except ImportError:
     ServiceRowSensor = None  # type: ignore[assignment, misc]
 
 CONNECTION = "stack_upgrade"
-WAIT = {"deferrable": True, "poke_interval": 5, "timeout": 3600, "retries": 0, "service_conn_id": CONNECTION}
+QUICK_RETRIES = {"retries": 20, "retry_delay": timedelta(seconds=1)}
+WAIT = {"deferrable": True, "poke_interval": 5, "timeout": 3600, "service_conn_id": CONNECTION, **QUICK_RETRIES}
 
 
-@task
+@task(**QUICK_RETRIES)
 def installed() -> str:
     """Where the provider lies that the worker has imported."""
     return str(airflow_provider_service.__file__)
@@ -38,8 +39,7 @@ with DAG("stack_upgrade", schedule=None, catchup=False, params={"workflow_id": "
             poll_interval=1,
             timeout=3600,
             service_conn_id=CONNECTION,
-            retries=0 if name == "deferred" else 20,
-            retry_delay=timedelta(seconds=1),
+            **QUICK_RETRIES,
         )
     ServiceExecutionSensor(task_id="execution", execution_id="{{ params.execution_id }}", **WAIT)
     ServiceWorkflowHealthSensor(task_id="health", workflow_id="{{ params.workflow_id }}", min_runs=1, **WAIT)
