@@ -19,6 +19,7 @@ from .airflow_api import AirflowApi
 from .browser import Browser
 from .deployment import Deployment
 from .figures import FIGURES
+from .kills import SEED
 from .recorder import Recorder
 from .repository import LOCAL_BUNDLE, Repository
 from .simulated import SimulatedService
@@ -31,7 +32,8 @@ IS_SHORT = bool(os.environ.get("SHORT"))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the counted figures."""
+    """Print the counted figures, and the seed of the kills."""
+    terminalreporter.write_line(f"STACK_SEED={SEED}")
     for line in FIGURES.lines():
         terminalreporter.write_line(line)
 

@@ -16,7 +16,7 @@ from .figures import FIGURES
 from .kills import Killer
 from .simulated import SimulatedService
 
-RUNS, KILLS = (24, 5) if IS_SHORT else (300, 60)
+RUNS, KILLS = (24, 5) if IS_SHORT else (150, 30)
 RUN_SECONDS = 8
 END_SECONDS = 900 if IS_SHORT else 3600
 FROZEN_RUNS = 8 if IS_SHORT else 20
