@@ -46,23 +46,24 @@ def service() -> Iterator[SimulatedService]:
 
 
 @pytest.fixture(scope="session")
-def repository() -> Repository:
-    """DAG files under version control, beside those of the DAGs folder."""
-    return Repository(STACK_FOLDER / "repository")
+def repository() -> Repository | None:
+    """DAG files under version control, beside those of the DAGs folder; None on a machine without Git."""
+    return Repository(STACK_FOLDER / "repository") if shutil.which("git") else None
 
 
 @pytest.fixture(scope="session")
 def deployment(
-    service: SimulatedService, repository: Repository, progress: Callable[[str], None]
+    service: SimulatedService, repository: Repository | None, progress: Callable[[str], None]
 ) -> Iterator[Deployment]:
     """Airflow, with a connection to the service in its database."""
     service.create_workflow(IMPORTS, workflows.endless())
+    bundles = [LOCAL_BUNDLE, *([repository.bundle()] if repository else [])]
     deployment = Deployment(
         STACK_FOLDER / "deployment",
         [ROOT / "example_dags", Path(__file__).parent / "dags"],
         extra={
             "AIRFLOW_EXAMPLE_WORKFLOW_NAME": IMPORTS,
-            "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST": json.dumps([LOCAL_BUNDLE, repository.bundle()]),
+            "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST": json.dumps(bundles),
             "STACK_WATCHED_WORKFLOW_ID": service.create_workflow(WATCHED, workflows.endless()),
         },
         concurrency=6,
