@@ -333,6 +333,25 @@ def test_a_task_that_is_stopped_rolls_back_too(client, simulator, deploy, before
     assert state_of(client) == before
 
 
+def test_a_change_that_takes_effect_after_the_task_was_stopped(client, simulator, deploy, before, before_request):
+    def stop(*_):
+        raise KilledError
+
+    [held] = client.workflows.list(name="child")
+    handler = signal.signal(signal.SIGALRM, stop)
+    # The service has received the whole request, and does not notice that nobody waits for its answer.
+    soon = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGALRM))
+    simulator.inject("latency", seconds=0.5, method="PUT", path="/workflows/")
+    before_request("PUT", "/workflows/", lambda _: soon.start())
+    try:
+        with pytest.raises(KilledError):
+            deploy([child(settings={"timezone": "Europe/Berlin"})])
+    finally:
+        signal.signal(signal.SIGALRM, handler)
+    wait_until(lambda: client.workflows.get(held.id).version_id != held.version_id)
+    assert state_of(client) == before
+
+
 def test_a_task_that_is_killed_by_many_signals_rolls_back_too(client, before, task_instance, interrupted):
     """On Airflow 3, they only call ``on_kill``."""
     task = ServiceDeployWorkflowsOperator(task_id="task", source=changed())

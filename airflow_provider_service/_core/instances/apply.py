@@ -42,6 +42,8 @@ log = logging.getLogger(__name__)
 
 #: Workflows that the error of a rollback names; the log has a line for each.
 _MAX_NAMED = 20
+#: Time for the service to process a change whose answer did not come, before it is rolled back.
+_CUT_OFF_SECONDS = 1.0
 _HAPPENED = {
     "create": "created",
     "rename": "renamed",
@@ -130,6 +132,8 @@ class _Deployment:
 
     def roll_back(self, error: BaseException) -> None:
         log.error("The deployment failed while %s; rolling back its changes", self._step)
+        if getattr(error, "status", None) is None:
+            clock().sleep(_CUT_OFF_SECONDS)
         problems = self._rollback.go()
         if not isinstance(error, ServiceError):
             for problem in problems:

@@ -64,12 +64,9 @@ log = logging.getLogger(__name__)
 
 #: Whether this thread rolls a deployment back, which no signal should end half done.
 is_rolling_back: ContextVar[bool] = ContextVar("is_rolling_back", default=False)
-#: How often, and how long, to wait for the service to release a webhook that another workflow has given up.
+#: How often, and how long, to wait for the service to release a webhook, or to unpublish what is to be deleted.
 RELEASE_PAUSES = 20
 RELEASE_PAUSE_SECONDS = 0.25
-#: The service takes a moment to unpublish a workflow, and refuses to delete it until then.
-_DELETE_ATTEMPTS = 20
-_DELETE_PAUSE_SECONDS = 0.25
 #: Refusals of an activation that the service may accept once other workflows are restored.
 _REFUSALS = (ServiceConflictError, ServiceInvalidRequestError)
 
@@ -244,14 +241,14 @@ class Writer:
             return
         if is_active:
             self._client.workflows.deactivate(workflow_id)
-        for attempt in range(_DELETE_ATTEMPTS):
+        for attempt in range(RELEASE_PAUSES):
             try:
                 self._client.workflows.delete(workflow_id)
             except ServiceNotFoundError:
                 return
             except ServiceConflictError:
-                if attempt == _DELETE_ATTEMPTS - 1:
+                if attempt == RELEASE_PAUSES - 1:
                     raise
-                clock().sleep(_DELETE_PAUSE_SECONDS)
+                clock().sleep(RELEASE_PAUSE_SECONDS)
             else:
                 return
