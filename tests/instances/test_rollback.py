@@ -337,7 +337,7 @@ def test_a_change_that_takes_effect_after_the_task_was_stopped(client, simulator
     def stop(*_):
         raise KilledError
 
-    [held] = client.workflows.list(name="child")
+    [held] = client.workflows.list(name="parent")
     handler = signal.signal(signal.SIGALRM, stop)
     # The service has received the whole request, and does not notice that nobody waits for its answer.
     soon = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGALRM))
@@ -345,7 +345,7 @@ def test_a_change_that_takes_effect_after_the_task_was_stopped(client, simulator
     before_request("PUT", "/workflows/", lambda _: soon.start())
     try:
         with pytest.raises(KilledError):
-            deploy([child(settings={"timezone": "Europe/Berlin"})])
+            deploy([parent("elsewhere")])
     finally:
         signal.signal(signal.SIGALRM, handler)
     wait_until(lambda: client.workflows.get(held.id).version_id != held.version_id)

@@ -96,6 +96,10 @@ class SimulatedService:
         """Refuse a share of the requests from now on, with a far ``Retry-After``."""
         self._ask("refuse", share)
 
+    def delay_writes(self, seconds: float) -> None:
+        """Answer each change of a workflow late from now on, or no longer."""
+        self._ask("delay_writes", seconds)
+
     @contextmanager
     def replaced_key(self) -> Iterator[None]:
         """It has a second key, whose user deletes the first one at the end."""
@@ -158,6 +162,12 @@ class _Far:
 
     def refuse(self, share: float) -> None:
         refuse_some(self._simulator, share)
+
+    def delay_writes(self, seconds: float) -> None:
+        self._simulator.clear_faults()
+        late = {"seconds": seconds, "times": None, "path": "/workflows", "after_processing": True}
+        for method in ("POST", "PUT"):
+            self._simulator.inject("latency", method=method, **late)
 
     def create_key(self) -> str:
         return self._simulator.create_key()
