@@ -276,7 +276,10 @@ def test_executions_since_some_minutes(cli, count, simulator):
     simulator.start_execution(count, status="success", age=7200)
     cli("run", "Count", "--payload", '{"n": 1}', *QUICK)
 
-    assert [one["execution_id"] for one in cli("executions", "list", "--since", "90m", "--json").result] == ["2"]
+    simulator.start_execution(count, status="new", age=7200)
+
+    found = cli("executions", "list", "--since", "90m", "--status", "new", "success", "--json").result
+    assert [one["execution_id"] for one in found] == ["3", "2"]
     for wrong in ("yesterday", "5", "5w", "-1h", "2026-13-01"):
         assert "--since is no date and time" in cli("executions", "list", f"--since={wrong}").err
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import psutil
@@ -50,10 +50,9 @@ class Component:
             grace_seconds=GRACE_SECONDS,
         )
 
-    def restart(self, extra: Mapping[str, str] | None = None) -> None:
-        """End it, if it has not ended, and start it again, with further variables from now on."""
+    def restart(self) -> None:
+        """End it, if it has not ended, and start it again."""
         self.end()
-        self._environment |= extra or {}
         self.start()
 
     def kill(self) -> None:

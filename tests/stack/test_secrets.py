@@ -84,9 +84,7 @@ def test_no_secret_is_in_metrics_traces_or_lineage(
     deployment: Deployment, api: AirflowApi, workflow_ids: dict[str, str], secrets: dict[str, str]
 ) -> None:
     with Telemetry(deployment.folder / "telemetry") as telemetry:
-        for name in ("triggerer-1", "triggerer-2", "worker"):
-            deployment[name].restart(telemetry.environment())
-
+        deployment.restart(telemetry.environment())
         run_tasks_with_secrets(api, workflow_ids)
 
         def has_all() -> bool:
