@@ -158,7 +158,7 @@ class Deployment:
         base_url = f"http://127.0.0.1:{port}{path}"
         server = Component(
             "api-server-below-a-path",
-            [*_AIRFLOW, "api-server", "--host", "127.0.0.1", "--port", str(port)],
+            [*AIRFLOW, "api-server", "--host", "127.0.0.1", "--port", str(port)],
             folder=self.folder,
             environment={**self.settings.environment(), "AIRFLOW__API__BASE_URL": base_url, **extra},
         )
@@ -176,7 +176,7 @@ class Deployment:
         :raises LiveServerError: it failed; contains the end of its output.
         """
         done = subprocess.run(
-            [*_AIRFLOW, *arguments],
+            [*AIRFLOW, *arguments],
             env=self.settings.environment(),
             cwd=self.folder,
             capture_output=True,
@@ -211,7 +211,7 @@ class Deployment:
             "worker": ["celery", "worker", "--skip-serve-logs", "--without-gossip", "--without-mingle", *concurrency],
         }
         return {
-            name: Component(name, [*_AIRFLOW, *command], folder=self.folder, environment=environment)
+            name: Component(name, [*AIRFLOW, *command], folder=self.folder, environment=environment)
             for name, command in commands.items()
         }
 
@@ -242,4 +242,4 @@ class Deployment:
 
 
 # Not the script beside Python: its first line names the environment by a path that may be too long for the system.
-_AIRFLOW = [sys.executable, "-P", "-m", "airflow"]
+AIRFLOW = [sys.executable, "-P", "-m", "airflow"]
