@@ -1,8 +1,8 @@
 """Let two real triggerers wait while the service refuses a share of all requests: ``python -m bench.overload``.
 
 2,000 sensors wait for ten minutes at a service that answers 30 % of the requests with 429 and a ``Retry-After`` in a
-distant future; meanwhile each triggerer is killed once and started again. Then all executions end. It prints a table
-for docs/benchmarks.md, and fails if a wait was given up.
+distant future; meanwhile each triggerer is killed once and started again. After that, all executions end. It prints a
+table for docs/benchmarks.md, and fails if a wait was given up.
 
 A worker would need an hour to start the sensors, so it starts one. The others are given what that one has in Airflow's
 database when it is deferred, with the id of their own execution.
@@ -61,8 +61,8 @@ def run(sensors: int, minutes: int, progress: Callable[[str], None]) -> Counter[
             _defer_all(deployment, ids)
             progress("all sensors are deferred")
             time.sleep(SETTLING_SECONDS)
-            service.refuse(SHARE)
-            _watch(deployment, service, minutes)
+            with service.refusing(SHARE):
+                _watch(deployment, service, minutes)
             for one in ids:
                 service.finish(one)
             progress("the executions have ended")

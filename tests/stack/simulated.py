@@ -92,9 +92,12 @@ class SimulatedService:
         """Requests of any kind so far."""
         return int(self._ask("count_requests"))
 
-    def refuse(self, share: float) -> None:
-        """Refuse a share of the requests from now on, with a far ``Retry-After``."""
+    @contextmanager
+    def refusing(self, share: float) -> Iterator[None]:
+        """Meanwhile, it refuses a share of the requests with a far ``Retry-After``."""
         self._ask("refuse", share)
+        yield
+        self._ask("refuse_no_more")
 
     def delay_writes(self, seconds: float) -> None:
         """Answer each change of a workflow late from now on, or no longer."""
@@ -161,7 +164,10 @@ class _Far:
         return self._gate.requests
 
     def refuse(self, share: float) -> None:
-        refuse_some(self._simulator, share)
+        self._no_more = refuse_some(self._simulator, share)
+
+    def refuse_no_more(self) -> None:
+        self._no_more.set()
 
     def delay_writes(self, seconds: float) -> None:
         self._simulator.clear_faults()
