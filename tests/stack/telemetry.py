@@ -34,7 +34,7 @@ class Telemetry:
             "AIRFLOW__METRICS__STATSD_PORT": str(self._metrics.getsockname()[1]),
             "AIRFLOW__TRACES__OTEL_ON": "True",
             "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(lineage),
-            "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+            "OTEL_TRACES_EXPORTER": "otlp_proto_http",
             "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{self._traces.server_address[1]}",
             "OTEL_SERVICE_NAME": "stack",
         }

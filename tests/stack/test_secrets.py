@@ -93,7 +93,7 @@ def test_no_secret_is_in_metrics_traces_or_lineage(
             return (
                 b"service.runs.started:" in metrics
                 and b"service.polls.requests:" in metrics
-                and lineage.count(b"/executions/") >= 2
+                and lineage.count(b"externalQueryId") >= 2
                 and b"protected_deferred" in telemetry.read("traces")
             )
 
