@@ -63,7 +63,6 @@ def deployment(
         [ROOT / "example_dags", Path(__file__).parent / "dags"],
         extra={
             # Some tasks name the second one.
-            "AIRFLOW__CORE__EXECUTOR": "CeleryExecutor,LocalExecutor",
             "AIRFLOW_EXAMPLE_WORKFLOW_NAME": IMPORTS,
             "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST": json.dumps(bundles),
             "STACK_WATCHED_WORKFLOW_ID": service.create_workflow(WATCHED, workflows.endless()),

@@ -52,7 +52,7 @@ class Settings:
             "CORE": {
                 "DAGS_FOLDER": self.home / "dags",
                 "LOAD_EXAMPLES": False,
-                "EXECUTOR": "CeleryExecutor",
+                "EXECUTOR": "CeleryExecutor,LocalExecutor",
                 "EXECUTION_API_SERVER_URL": f"{self.base_url}/execution/",
                 "FERNET_KEY": self.fernet_key,
                 "TEST_CONNECTION": "Enabled",
