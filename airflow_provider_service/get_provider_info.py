@@ -18,9 +18,9 @@ def ui_field_behaviour(connection_type: str) -> dict[str, Any]:
     # Whoever reads the description before Airflow itself would otherwise import Airflow in a circle.
     from airflow import __version__
 
-    port = "443, unless the base URL has one"
+    port = "as in the base URL, or 443"
     if __version__ in ("3.3.1", "3.3.2"):
-        port += f" (Airflow {__version__} tests no connection without a port)"
+        port += f" (Airflow {__version__} needs it to test)"
     return {
         "hidden-fields": ["login", "schema"],
         "relabeling": {"host": "Base URL", "password": "API key"},

@@ -80,8 +80,8 @@ def click_test(api: TestClient, shown: dict[str, Any]) -> tuple[bool, str]:
 
 def test_the_port_needs_to_be_entered_only_where_airflow_tests_no_connection_without_it(form: dict[str, Any]) -> None:
     shown = form["standard_fields"]["port"]["placeholder"]
-    needs_it = f" (Airflow {AIRFLOW} tests no connection without a port)" if AIRFLOW in ("3.3.1", "3.3.2") else ""
-    assert shown == f"443, unless the base URL has one{needs_it}"
+    needs_it = f" (Airflow {AIRFLOW} needs it to test)" if AIRFLOW in ("3.3.1", "3.3.2") else ""
+    assert shown == f"as in the base URL, or 443{needs_it}"
 
 
 def test_nobody_reads_a_secret_off_the_screen_on_which_it_is_typed(form: dict[str, Any]) -> None:
