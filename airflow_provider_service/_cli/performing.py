@@ -47,7 +47,7 @@ def perform(place: str, arguments: argparse.Namespace) -> int:
             imported = import_module(f"airflow_provider_service._cli.{module}")
             status: int = getattr(imported, f"perform_{name}")(screen, arguments)
         except UsageError as error:
-            return _failed(screen, in_options(arguments, str(error)), MISUSED)
+            return _failed(screen, _in_options(arguments, str(error)), MISUSED)
         except DeclinedError as error:
             return _failed(screen, str(error), FAILED)
         except KeyboardInterrupt:
@@ -55,7 +55,7 @@ def perform(place: str, arguments: argparse.Namespace) -> int:
         except Exception as error:  # noqa: BLE001 - a person reads any error
             if arguments.verbose:
                 screen.note(traceback.format_exc().rstrip())
-            return _failed(screen, in_options(arguments, _text(error)), FAILED)
+            return _failed(screen, _in_options(arguments, _text(error)), FAILED)
         return status
 
 
@@ -90,7 +90,7 @@ def _text(error: Exception) -> str:
     return str(error) if is_ours else f"{type(error).__name__}: {error} (--verbose shows more)"
 
 
-def in_options(arguments: argparse.Namespace, text: str) -> str:
+def _in_options(arguments: argparse.Namespace, text: str) -> str:
     """A text that names the options of a command instead of the arguments of operators."""
 
     def option(name: re.Match[str]) -> str:

@@ -184,7 +184,7 @@ def _since(text: str) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _has_begun(execution: Execution, since: datetime) -> bool:
+def _began_since(execution: Execution, since: datetime) -> bool:
     return execution.status == "new" or execution.started_at is None or execution.started_at >= since
 
 
@@ -197,7 +197,7 @@ def perform_list(screen: Screen, arguments: argparse.Namespace) -> int:
         # Without a status, the service leaves out those that are running.
         lists = [hook.executions.list(status=status, **options) for status in arguments.status or ("running", None)]
         if since is not None:
-            lists = [takewhile(lambda execution: _has_begun(execution, since), one) for one in lists]
+            lists = [takewhile(lambda execution: _began_since(execution, since), one) for one in lists]
         found = {execution.id: execution for execution in chain(*lists)}
         newest = sorted(found.values(), key=lambda execution: -execution.number)[: arguments.limit]
         names: dict[str | None, str | None] = {None: None}

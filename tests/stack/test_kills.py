@@ -15,6 +15,7 @@ from .deployment import Deployment
 from .figures import FIGURES
 from .kills import Killer
 from .simulated import SimulatedService
+from .waiting import finish_active
 
 RUNS, KILLS = (24, 5) if IS_SHORT else (150, 30)
 RUN_SECONDS = 8
@@ -75,9 +76,7 @@ def test_a_triggerer_that_stalls_stops_nothing(
     )
     time.sleep(15)  # for those of its other triggers, and for what they do
 
-    for one in workflows.executions(client, workflow_id):
-        if one.status in workflows.ACTIVE:
-            service.finish(one.id)
+    finish_active(service, client, workflow_id)
     state = api.wait_for_run("stack_many", run_id, seconds=END_SECONDS)
     assert_exactly_one_each(client, [workflow_id], FROZEN_RUNS)
     assert state == "success"

@@ -158,11 +158,11 @@ class Users(Resource):
             if projects[project_id]:
                 owned.append(f"the workflow {workflow.name!r}")
         with suppress(ServiceNotOfferedError):
-            tables: dict[str, list[str]] = {}
+            tables: dict[str | None, list[str]] = {}
             for table in DataTables(self._transport).list():
-                tables.setdefault(table.project_id or "", []).append(f"the data table {table.name!r}")
-            for project_id, names in tables.items():
-                if [member.id for member in self.list(project_id=project_id)] == [user.id]:
+                tables.setdefault(table.project_id, []).append(f"the data table {table.name!r}")
+            for place_id, names in tables.items():
+                if [member.id for member in self.list(project_id=place_id)] == [user.id]:
                     owned += names
         if owned:
             more = f" and {len(owned) - _MAX_NAMED} more" if len(owned) > _MAX_NAMED else ""
