@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import BaseOperator, Context
     from airflow.sdk.types import TaskInstanceKey
 
-
 __all__ = ["ServiceDataTableLink", "ServiceExecutionLink", "ServicePageLink", "ServiceWorkflowLink"]
-
 
 WORKFLOWS_PAGE = "/home/workflows"
 WORKFLOW_PAGE = "/workflow/{}"
@@ -62,7 +60,10 @@ class ServiceLink(BaseOperatorLink):
         pushed = getattr(context.get("task"), "pushed_links", None)
         if pushed is not None and pushed.get(self.xcom_key) == url:
             return
-        context["ti"].xcom_push(key=self.xcom_key, value=url)
+        try:
+            context["ti"].xcom_push(key=self.xcom_key, value=url)
+        except Exception:  # noqa: BLE001 - Airflow writes those of a cleared attempt, and refuses one of two at once
+            context["ti"].xcom_push(key=self.xcom_key, value=url)
         if pushed is not None:
             pushed[self.xcom_key] = url
 

@@ -59,3 +59,29 @@ def test_what_the_task_has_pushed_is_known(simulator: ServiceSimulator, task_log
         "Workflow": f"{simulator.base_url}/workflow/{workflow}",
     }
     assert asked == []
+
+
+class BusyTaskInstance(FakeTaskInstance):
+    """Airflow refuses the first push of each link, as it does while it writes those of a cleared attempt."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refused: list[str] = []
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        if key.startswith("_link_") and key not in self.refused:
+            self.refused.append(key)
+            raise RuntimeError("API_SERVER_ERROR: {'status_code': 409, 'reason': 'Unique constraint violation'}")
+        super().xcom_push(key, value)
+
+
+def test_a_task_does_not_fail_while_airflow_writes_the_links_of_an_earlier_attempt(
+    simulator: ServiceSimulator, task_log: None
+) -> None:
+    workflow, ti = simulator.create_webhook_workflow("w", path="w")["id"], BusyTaskInstance()
+    task = ServiceRunWorkflowOperator(task_id="task", workflow_id=workflow, wait_for_completion=False)
+    task.execute({"ti": ti, "task": task})
+    assert {key: ti.pushed[key] for key in ti.refused} == {
+        "_link_ServiceWorkflowLink": f"{simulator.base_url}/workflow/{workflow}",
+        "_link_ServiceExecutionLink": f"{simulator.base_url}/workflow/{workflow}/executions/1",
+    }
