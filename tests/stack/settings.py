@@ -85,7 +85,13 @@ class Settings:
                 "TASK_QUEUED_TIMEOUT": 3600,
                 "MAX_TIS_PER_QUERY": 64,
             },
-            "DAG_PROCESSOR": {"PARSING_PROCESSES": 1, "REFRESH_INTERVAL": 5, "MIN_FILE_PROCESS_INTERVAL": 20},
+            "DAG_PROCESSOR": {
+                "PARSING_PROCESSES": 1,
+                "REFRESH_INTERVAL": 5,
+                "MIN_FILE_PROCESS_INTERVAL": 20,
+                # Else all deployments of a machine share one copy of a repository, and see the one that came first.
+                "DAG_BUNDLE_STORAGE_PATH": self.home / "bundles",
+            },
             "LOGGING": {"BASE_LOG_FOLDER": self.home / "logs", "COLORED_CONSOLE_LOG": False},
         }
         return {
