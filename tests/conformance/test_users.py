@@ -192,14 +192,15 @@ def test_a_user_is_deleted_by_id_only_and_without_conditions(service: Target, in
     assert (answer.status_code, answer.json()) == (400, {"message": "Unknown query parameter 'transferId'"})
 
 
-@pytest.mark.covers("delete_user", needs=("create_users", "transfer_workflow", "transfer_credential"))
+@pytest.mark.covers(
+    "delete_user", needs=("create_users", "list_credentials", "transfer_workflow", "transfer_credential")
+)
 def test_the_content_of_a_personal_project_is_deleted_with_its_user(
     service: Target, invited: InvitedUser, bench: Workbench
 ) -> None:
-    project_id = next(str(one["id"]) for one in service.projects() if invited.email in one["name"])
-    flow, client = bench.create(), service.client
+    project_id, client = personal_project(service, invited), service.client
+    flow = bench.create()
     credential = client.credentials.create(unique(), "httpHeaderAuth", {"name": "X", "value": "s"})
-    table = client.data_tables.create(unique(), [{"name": "a", "type": "string"}], project_id=project_id)
     client.workflows.transfer(flow.id, project_id)
     client.credentials.transfer(credential.id, project_id)
 
@@ -207,13 +208,26 @@ def test_the_content_of_a_personal_project_is_deleted_with_its_user(
         client.users.delete(str(invited.id))
     client.users.delete(str(invited.id), delete_workflows=True)
 
-    for get, one in (
-        (client.workflows.get, flow),
-        (client.credentials.get, credential),
-        (client.data_tables.get, table),
-    ):
+    for get, one in ((client.workflows.get, flow), (client.credentials.get, credential)):
         with pytest.raises(ServiceNotFoundError):
             get(one.id)
+
+
+@pytest.mark.covers("delete_user", needs=("create_users", "create_data_table", "get_data_table", "list_data_tables"))
+def test_the_data_tables_of_a_personal_project_are_deleted_with_its_user(service: Target, invited: InvitedUser) -> None:
+    columns, tables = [{"name": "a", "type": "string"}], service.client.data_tables
+    table = tables.create(unique(), columns, project_id=personal_project(service, invited))
+
+    with pytest.raises(ServiceInputError, match=f"the data table '{table.name}'"):
+        service.client.users.delete(str(invited.id))
+    service.client.users.delete(str(invited.id), delete_workflows=True)
+
+    with pytest.raises(ServiceNotFoundError):
+        tables.get(table.id)
+
+
+def personal_project(service: Target, user: InvitedUser) -> str:
+    return next(str(one["id"]) for one in service.projects() if user.email in one["name"])
 
 
 @pytest.mark.covers("delete_user")
