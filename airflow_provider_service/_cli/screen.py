@@ -118,6 +118,8 @@ class Screen:
         with (
             _lines_of(root, self, logging.DEBUG if is_verbose else logging.WARNING),
             _lines_of(own, self, logging.DEBUG if is_verbose else logging.INFO),
+            # There, Airflow 2 shows connections that it cannot read, with their keys.
+            _lines_of(logging.getLogger("airflow.models.connection"), self, logging.CRITICAL),
             redirect_stdout(sys.stderr),
         ):
             yield
@@ -205,7 +207,10 @@ def progress_bar(steps: Sequence[str], console: Console | None = None) -> Iterat
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
     # The shared console of Rich writes to the output that it found at its first use.
     console = console or Console()
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    if not console.is_terminal:  # Rich 13 would end even a disabled bar with an empty line
+        yield lambda: None
+        return
+    with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(steps[0], total=len(steps))
         following = iter(steps[1:])
 
