@@ -114,7 +114,7 @@ def other_project(service: Target) -> Iterator[str]:
     """The id of a project that is not the key owner's: the personal one of an invited user."""
     email = f"{unique()}@example.com"
     (invitation,) = service.client.users.create([{"email": email}])
-    yield next(project["id"] for project in service.projects() if email in project["name"])
+    yield service.personal_project(email)
     service.client.users.delete(str(invitation.user.id), delete_workflows=True)
 
 

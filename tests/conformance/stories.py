@@ -78,7 +78,7 @@ def transfers_and_users(service: Target) -> None:
     users, bench = service.client.users, Workbench(service)
     (invitation,) = users.create([{"email": f"{unique()}@example.com", "role": "global:member"}])
     user_id = str(invitation.user.id)
-    elsewhere = next(one["id"] for one in service.projects() if invitation.user.email in one["name"])
+    elsewhere = service.personal_project(invitation.user.email)
     credential = service.client.credentials.create(unique(), "httpHeaderAuth", {"name": "X", "value": "s"})
     service.client.credentials.transfer(credential.id, elsewhere)
     service.client.workflows.transfer(bench.create().id, elsewhere)

@@ -94,6 +94,10 @@ class Target(ABC):
     def projects(self) -> list[dict[str, Any]]:
         """Every project, each with ``id``, ``name`` and ``type``, whether or not the edition shows them."""
 
+    def personal_project(self, email: str) -> str:
+        """The id of a user's own project, whose name holds the address."""
+        return next(str(one["id"]) for one in self.projects() if email in one["name"])
+
     @abstractmethod
     def pass_time(self, seconds: float) -> None:
         """Advance the service's clock; a real server needs that time, so afterwards poll for the expected result."""

@@ -198,7 +198,7 @@ def test_a_user_is_deleted_by_id_only_and_without_conditions(service: Target, in
 def test_the_content_of_a_personal_project_is_deleted_with_its_user(
     service: Target, invited: InvitedUser, bench: Workbench
 ) -> None:
-    project_id, client = personal_project(service, invited), service.client
+    project_id, client = service.personal_project(invited.email), service.client
     flow = bench.create()
     credential = client.credentials.create(unique(), "httpHeaderAuth", {"name": "X", "value": "s"})
     client.workflows.transfer(flow.id, project_id)
@@ -216,7 +216,7 @@ def test_the_content_of_a_personal_project_is_deleted_with_its_user(
 @pytest.mark.covers("delete_user", needs=("create_users", "create_data_table", "get_data_table", "list_data_tables"))
 def test_the_data_tables_of_a_personal_project_are_deleted_with_its_user(service: Target, invited: InvitedUser) -> None:
     columns, tables = [{"name": "a", "type": "string"}], service.client.data_tables
-    table = tables.create(unique(), columns, project_id=personal_project(service, invited))
+    table = tables.create(unique(), columns, project_id=service.personal_project(invited.email))
 
     with pytest.raises(ServiceInputError, match=f"the data table '{table.name}'"):
         service.client.users.delete(str(invited.id))
@@ -224,10 +224,6 @@ def test_the_data_tables_of_a_personal_project_are_deleted_with_its_user(service
 
     with pytest.raises(ServiceNotFoundError):
         tables.get(table.id)
-
-
-def personal_project(service: Target, user: InvitedUser) -> str:
-    return next(str(one["id"]) for one in service.projects() if user.email in one["name"])
 
 
 @pytest.mark.covers("delete_user")
