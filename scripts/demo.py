@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Console
+
 from airflow_provider_service._cli.screen import progress_bar
 from scripts.dag_runner import TaskRun, prepare_home, run_dag
 
@@ -88,7 +90,7 @@ def report(runs: list[TaskRun], facts: dict[str, Any], problems: list[str], seco
 
 def main() -> int:
     """Run the demo."""
-    with progress_bar(STEPS) as done:
+    with progress_bar(STEPS, Console()) as done:
         return demo(done)
 
 

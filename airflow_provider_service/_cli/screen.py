@@ -199,17 +199,14 @@ def _print(console: Console, text: str, style: str | None) -> None:
 
 
 @contextmanager
-def progress_bar(steps: Sequence[str], console: Console | None = None) -> Iterator[Callable[[], None]]:
+def progress_bar(steps: Sequence[str], console: Console) -> Iterator[Callable[[], None]]:
     """Show a bar below the output, and remove it at the end; without a terminal, show nothing."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
-    # The shared console of Rich writes to the output that it found at its first use.
-    console = console or Console()
     if not console.is_terminal:  # Rich 13 would end even a disabled bar with an empty line
         yield lambda: None
         return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(steps[0], total=len(steps))
         following = iter(steps[1:])
