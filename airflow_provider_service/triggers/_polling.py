@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_0_PLUS, AIRFLOW_V_3_1_PLUS
+from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_0_PLUS
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_service._core.arguments import LEAST_POLL_SECONDS, read_seconds
@@ -27,19 +27,18 @@ if TYPE_CHECKING:
 LAST_POLL_SECONDS = 30.0
 #: Polls at a time in one triggerer: each occupies a thread and may read several pages.
 POLLS_AT_A_TIME = 5
-# If a task is queued again before its worker has noticed that it was deferred, the scheduler takes the end of that
-# worker for a failure of the task.
-#: Seconds for which a trigger does not fire on Airflow 3.0, whose worker may need 5 to notice that its task deferred.
-LEAST_SECONDS = 6.0 if AIRFLOW_V_3_0_PLUS and not AIRFLOW_V_3_1_PLUS else 0.0
+#: On Airflow 3, a deferred task continues no sooner: the worker may need 5 s to notice that its task was deferred, and
+#: a scheduler that hears of it after it has queued the task again fails the task.
+LEAST_SECONDS = 7.0
 
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 #: The polls that are under way, by what they ask; waits that ask the same share the answer.
 _polls: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Task[Answer]]] = WeakKeyDictionary()
 
 
-async def until_it_may_fire(began: float) -> None:
+async def until_it_may_fire(trigger: BaseTrigger, began: float) -> None:
     remaining = began + LEAST_SECONDS - clock().monotonic()
-    if remaining > 0:
+    if AIRFLOW_V_3_0_PLUS and trigger.trigger_id is not None and remaining > 0:  # without an id, it runs in a test
         await clock().async_sleep(remaining)
 
 
@@ -87,7 +86,7 @@ class PollingTrigger(BaseTrigger):
             # If a trigger dies, the task fails with an unreadable message; this event says what happened.
             self.log.exception("The wait failed")
             outcome = unreadable(self.check.subject, error)
-        await until_it_may_fire(began)
+        await until_it_may_fire(self, began)
         yield TriggerEvent(outcome.to_event())
 
     async def _wait(self) -> PollOutcome:

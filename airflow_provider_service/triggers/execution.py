@@ -141,7 +141,7 @@ class ServiceExecutionTrigger(BaseTrigger):
             # If a trigger dies, the task fails with an unreadable message; this event says what happened.
             self.log.exception("The wait for execution %s failed", self.execution_id)
             outcome = broken(self.execution_id, error)._replace(is_overdue=not self.wait.seconds_left)
-        await until_it_may_fire(began)
+        await until_it_may_fire(self, began)
         return TriggerEvent(outcome.to_event())
 
     async def on_kill(self) -> None:

@@ -14,7 +14,6 @@ from airflow.providers.common.compat.sdk import BaseSensorOperator
 
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.testing._passing_time import PassingTime
-from airflow_provider_service.triggers import _polling
 from tests.airflow_features import AIRFLOW
 from tests.polling import wait_until
 
@@ -39,12 +38,6 @@ def workflow_id(simulator: ServiceSimulator) -> str:
 def no_socket_times_out(simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sockets go by the system's clock, by which a test of a second takes minutes on a busy machine."""
     monkeypatch.setenv(CONNECTION, json.dumps({**json.loads(os.environ[CONNECTION]), "extra": {"timeout": 3600}}))
-
-
-@pytest.fixture
-def fires_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Triggers report as soon as they know how a wait ended, on Airflow 3.0 too."""
-    monkeypatch.setattr(_polling, "LEAST_SECONDS", 0.0)
 
 
 @pytest.fixture(autouse=True)

@@ -76,7 +76,6 @@ async def test_a_slow_wait_is_read_apart_the_next_time(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("status", ["running", "success"])
-@pytest.mark.usefixtures("fires_at_once")
 @in_event_loop
 async def test_a_list_that_hangs_holds_up_nobody(
     simulator: ServiceSimulator, workflow_id: str, patience: None, status: str, caplog: pytest.LogCaptureFixture

@@ -32,7 +32,6 @@ async def test_few_waits_are_read_by_id(simulator: ServiceSimulator, workflow_id
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("fires_at_once")
 @in_event_loop
 async def test_many_waits_are_listed(simulator: ServiceSimulator, workflow_id: str) -> None:
     ids = [*started(simulator, workflow_id, 20), *started(simulator, workflow_id, 20, "waiting")]
