@@ -119,6 +119,7 @@ class Users(Resource):
         :raises ServiceInputError: the user owns workflows, credentials or data tables; nothing was deleted.
         :raises ServiceForbiddenError: the key may not delete users or, without ``delete_workflows``, may not list
             users, workflows, credentials and data tables; nothing was deleted.
+        :raises ServiceNotOfferedError: without ``delete_workflows``, on n8n before 2.8, which lists no credentials.
         :raises ServiceInvalidRequestError: the user is the one that the key belongs to.
         :raises ServiceNotFoundError: no such user.
         """
