@@ -11,10 +11,9 @@ import pytest
 from airflow_provider_service.simulator import ServiceSimulator
 
 LIMITED = """
-import logging, resource, sys
+import resource
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client.errors import ServiceError
-logging.basicConfig(stream=sys.stdout, format="%(message)s")
 with ServiceClient(ServiceConfig(base_url={url!r}, api_key={key!r})) as client:
     {imports}
     resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
@@ -26,14 +25,14 @@ with ServiceClient(ServiceConfig(base_url={url!r}, api_key={key!r})) as client:
 
 
 def ended(simulator: ServiceSimulator, imports: str, code: str, limit: int = 100_000) -> str:
-    """What a process prints in which files cannot grow above a limit."""
+    """What a process prints and logs in which files cannot grow above a limit."""
     program = LIMITED.format(url=simulator.base_url, key=simulator.api_key, imports=imports, code=code, limit=limit)
     # Without -B, the limit would cut the bytecode of a module that is imported under it, for every later process.
     done = subprocess.run(
         [sys.executable, "-B", "-c", program], capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return done.stdout + done.stderr  # where the log is
 
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz"])
