@@ -46,7 +46,9 @@ def facts(types: Iterable[Description]) -> dict[str, list[dict[str, Any]]]:
             **{key: value for key, value in found.items() if value},
             "properties": _reduced(described["properties"], credentials),
         }
-        by_type.setdefault(described["name"], []).append(entry)
+        entries = by_type.setdefault(described["name"], [])
+        if entry not in entries:  # now and then, a server lists a type twice
+            entries.append(entry)
     for entries in by_type.values():
         entries.sort(key=lambda entry: min(entry["versions"]))
     return dict(sorted(by_type.items()))
